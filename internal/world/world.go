@@ -11,7 +11,7 @@ import (
 
 // World is the machine.
 type World interface {
-	// Now returns the wall clock.
+	// Now returns the time that Wait and WithTimeout count in.
 	Now() time.Time
 	// Wait returns nil after d or as soon as wake is closed or receives, and
 	// ctx.Err() when ctx ends first.
@@ -35,16 +35,11 @@ func From(ctx context.Context) (World, bool) {
 	return w, ok
 }
 
-// Real is the world of a program. Clock overrides its wall clock, nil for none.
-type Real struct{ Clock func() time.Time }
+// Real is the world of a program.
+type Real struct{}
 
-// Now returns the wall clock.
-func (r Real) Now() time.Time {
-	if r.Clock != nil {
-		return r.Clock()
-	}
-	return time.Now()
-}
+// Now is time.Now.
+func (Real) Now() time.Time { return time.Now() }
 
 // Wait sleeps on a timer.
 func (Real) Wait(ctx context.Context, d time.Duration, wake <-chan struct{}) error {

@@ -1,0 +1,7 @@
+//go:build !(linux && amd64)
+
+package generator
+
+// wallMillis reads the wall clock in Unix milliseconds. Elsewhere than on
+// linux/amd64 gettimeofday is a raw system call, so time.Now is faster.
+func wallMillis() int64 { return portableWallMillis() }

@@ -1,0 +1,179 @@
+package generator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// reserve takes n words in a row, waiting as Next and Fill say, and returns
+// the first; with n == 0 it waits for one and takes none. It is the path of
+// bursts and of whatever Next can't do at once.
+func (g *Generator) reserve(ctx context.Context, n int64) (*binding, int64, error) {
+	if err := g.checkBurst(n); err != nil {
+		return nil, 0, err
+	}
+	patience := patience{generator: g, left: g.config.MaxWait}
+	for {
+		st := g.status.Load()
+		b := st.binding
+		if b == nil {
+			if err := patience.forKeeper(ctx, st); err != nil {
+				return nil, 0, err
+			}
+			continue
+		}
+		now := min(g.clock.ticks(), g.lastTick+1)
+		old := b.word.Load()
+		first := g.after(old, now)
+		last := first + max(0, n-1)
+		if last < first || last>>g.sequenceBits > g.lastTick {
+			g.counters.refusals.exhausted.Add(1)
+			return nil, 0, fmt.Errorf("%w: it ended at %s; move to a layout with more time bits or a later epoch",
+				ErrTimeExhausted, g.config.Layout.End().Format(time.RFC3339))
+		}
+		if last >= b.limit.Load() {
+			if err := patience.forKeeper(ctx, st); err != nil {
+				return nil, 0, err
+			}
+			continue
+		}
+		wait := time.Duration(last>>g.sequenceBits-now-g.leadTicks) * g.config.Layout.Tick
+		if wait > 0 {
+			behind := time.Duration(old>>g.sequenceBits-now) * g.config.Layout.Tick
+			switch err := patience.allows(ctx, wait, behind); {
+			case err == nil:
+			case g.config.SwitchWorker && errors.Is(err, ErrClockBehind) && g.keeper.switchFrom(b):
+				if err := patience.forKeeper(ctx, st); err != nil {
+					return nil, 0, err
+				}
+				continue
+			default:
+				g.counters.refusals.clock.Add(1)
+				g.log.Warn(ctx, "clock_behind", "gormflake: an id was refused because the clock is behind", "error", err)
+				return nil, 0, err
+			}
+			g.countWait(b, old, now, wait)
+		}
+		if n > 1 {
+			raise(&b.burst, last)
+		}
+		if n > 1 || wait <= 0 {
+			if n > 0 && !b.word.CompareAndSwap(old, last) {
+				continue
+			}
+			if err := patience.forClock(ctx, wait); err != nil {
+				return nil, 0, err
+			}
+			return b, first, nil
+		}
+		if err := patience.forClock(ctx, wait); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+// checkBurst refuses a burst that no waiting could bring home.
+func (g *Generator) checkBurst(n int64) error {
+	const far = int64(1) << 40
+	ticks := n >> g.sequenceBits
+	span := time.Duration(min(ticks, far)) * min(g.config.Layout.Tick, time.Second)
+	allowed := g.config.MaxWait + g.config.MaxLead
+	if window := g.config.Store.Timing().Window; window > 0 {
+		allowed = min(allowed, window/2)
+	}
+	if n <= 1 || (ticks < far && time.Duration(ticks)*g.config.Layout.Tick <= max(allowed, g.config.Layout.Tick)) {
+		return nil
+	}
+	g.counters.refusals.burst.Add(1)
+	return fmt.Errorf("%w: %d ids span %v of id time, MaxWait, MaxLead and half of the lease's window allow %v; split it, or raise MaxWait",
+		ErrBurstTooLarge, n, span, allowed)
+}
+
+// patience is what one call may still wait.
+type patience struct {
+	generator *Generator
+	left      time.Duration
+}
+
+// allows reports whether a wait for the clock fits into what is left of
+// MaxWait and of the context's time. When it does not, the call fails at once
+// instead of waiting in vain.
+func (p *patience) allows(ctx context.Context, wait, behind time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("generator: an id needs a wait of %v for the clock: %w", wait, err)
+	}
+	err := &ClockBehindError{Behind: behind, Wait: wait, Allowed: p.left}
+	if wait > p.left {
+		return err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		if left := deadline.Sub(p.generator.world.Now()); wait > left {
+			err.Allowed = max(0, left)
+			return fmt.Errorf("%w: %w", err, context.DeadlineExceeded)
+		}
+	}
+	return nil
+}
+
+// forClock waits for the clock.
+func (p *patience) forClock(ctx context.Context, wait time.Duration) error {
+	if wait <= 0 {
+		return nil
+	}
+	p.left -= wait
+	if err := p.generator.world.Wait(ctx, wait, nil); err != nil {
+		return fmt.Errorf("generator: stopped while waiting %v for the clock: %w", wait, err)
+	}
+	return nil
+}
+
+// forKeeper waits for the keeper to change the status. When the keeper's last
+// attempt failed, there is nothing to wait for: it tries again by itself.
+func (p *patience) forKeeper(ctx context.Context, st *status) error {
+	g := p.generator
+	sealed := func(why error) error {
+		g.counters.refusals.sealed.Add(1)
+		err := fmt.Errorf("%w: %w; it recovers by itself when the lease store answers", ErrSealed, why)
+		g.log.Warn(ctx, "sealed", "gormflake: an id was refused because the lease is not renewed", "error", err)
+		return err
+	}
+	switch {
+	case st.closed:
+		return ErrClosed
+	case st.cause != nil:
+		return sealed(st.cause)
+	case p.left <= 0:
+		g.keeper.kick()
+		return sealed(fmt.Errorf("no answer from the store within MaxWait (%v)", g.config.MaxWait))
+	}
+	g.keeper.kick()
+	wait, before := p.left, g.world.Now()
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, deadline.Sub(before))
+	}
+	g.counters.waits.grant.Add(1)
+	err := g.world.Wait(ctx, max(wait, 1), st.changed)
+	waited := g.world.Now().Sub(before)
+	g.counters.waited.Add(int64(waited))
+	// The timer may fire a moment before the clock shows all of it.
+	if p.left -= waited; p.left < time.Millisecond {
+		p.left = 0
+	}
+	if err != nil {
+		return sealed(err)
+	}
+	return nil
+}
+
+// countWait tells a rollback from a sequence that is used up: a word further
+// ahead than any call may put it is there because the clock went back.
+func (g *Generator) countWait(b *binding, old, now int64, wait time.Duration) {
+	g.counters.waited.Add(int64(wait))
+	if old > b.burst.Load() && old>>g.sequenceBits > now+g.leadTicks+1 {
+		g.counters.waits.clock.Add(1)
+		return
+	}
+	g.counters.waits.sequence.Add(1)
+}
