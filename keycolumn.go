@@ -1,0 +1,126 @@
+package gormflake
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+)
+
+// ErrNoKey says that a statement has no snowflake key for a window, cursor or
+// bucket: no model, a composite key, a key of another type, or no such column.
+// The text says which, and what to do.
+var ErrNoKey = errors.New("gormflake: no snowflake key")
+
+// statementOf returns the statement that an expression is built for. GORM
+// passes no other builder; what does can't carry an error, and gets nothing.
+func statementOf(builder clause.Builder) (*gorm.Statement, bool) {
+	stmt, ok := builder.(*gorm.Statement)
+	if !ok {
+		_ = builder.AddError(fmt.Errorf("%w: the expression is built by a %T; use it in a GORM statement", ErrNoKey, builder))
+		builder.WriteString(refused)
+	}
+	return stmt, ok
+}
+
+// refused is no SQL. GORM drops the error of a subquery: what is written in
+// its place must not run, or NOT IN (subquery) would select every row.
+const refused = "(invalid gormflake expression)"
+
+// refuse makes a statement fail with err.
+func refuse(stmt *gorm.Statement, err error) {
+	_ = stmt.AddError(err)
+	stmt.WriteString(refused)
+}
+
+// keyColumn returns the snowflake column that name means in a statement, ""
+// being the model's primary key, and whether rows may hold NULL in it. With
+// foreign the ids are of someone else's making, so that an auto-increment tag
+// is no reason to refuse the key.
+func keyColumn(stmt *gorm.Statement, name string, foreign bool) (clause.Column, bool, error) {
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		if i == 0 || i == len(name)-1 {
+			return clause.Column{}, false, fmt.Errorf("%w: want a column as \"column\" or \"table.column\", got %q", ErrNoKey, name)
+		}
+		return clause.Column{Table: name[:i], Name: name[i+1:]}, true, nil
+	}
+	s := stmt.Schema
+	if s == nil && stmt.Model != nil && stmt.Parse(stmt.Model) == nil {
+		s = stmt.Schema
+	}
+	if name == "" {
+		field, err := primaryKey(s, foreign)
+		if err != nil {
+			return clause.Column{}, false, err
+		}
+		return clause.Column{Table: clause.CurrentTable, Name: field.DBName}, false, nil
+	}
+	column := clause.Column{Name: name}
+	if stmt.Table != "" {
+		column.Table = clause.CurrentTable
+	}
+	if s == nil {
+		return column, true, nil
+	}
+	field := s.LookUpField(name)
+	switch {
+	case field == nil || field.DBName == "":
+		return clause.Column{}, false, fmt.Errorf("%w: model %s has no column %q; write Column(\"table.%s\") for a column of another table",
+			ErrNoKey, s.Name, name, name)
+	case !holdsInt64(field):
+		return clause.Column{}, false, fmt.Errorf("%w: field %s.%s is a %s; want an int64 or uint64 column that holds snowflake ids",
+			ErrNoKey, s.Name, field.Name, field.FieldType)
+	}
+	column.Name = field.DBName
+	return column, !field.PrimaryKey, nil
+}
+
+// primaryKey returns a model's one 64-bit primary key.
+func primaryKey(s *schema.Schema, foreign bool) (*schema.Field, error) {
+	fail := func(format string, args ...any) (*schema.Field, error) {
+		return nil, fmt.Errorf("%w: %s", ErrNoKey, fmt.Sprintf(format, args...))
+	}
+	if s == nil {
+		return fail("the statement has no model; add Model(&T{}), or name the column with Column(\"table.column\")")
+	}
+	switch len(s.PrimaryFields) {
+	case 0:
+		return fail("model %s has no primary key; name a snowflake column with Column(\"name\")", s.Name)
+	case 1:
+	default:
+		return fail("model %s has a composite key of %d fields; name the one that holds snowflake ids with Column(\"name\")",
+			s.Name, len(s.PrimaryFields))
+	}
+	field := s.PrimaryFields[0]
+	switch {
+	case !holdsInt64(field):
+		return fail("the key %s.%s is a %s; want an int64 or uint64, such as gormflake.ID, or name a snowflake column with Column(\"name\")",
+			s.Name, field.Name, field.FieldType)
+	case !foreign && taggedAutoIncrement(field):
+		return fail("the key %s.%s is tagged autoIncrement, so the database numbers its rows; name a snowflake column with Column(\"name\")",
+			s.Name, field.Name)
+	}
+	return field, nil
+}
+
+// holdsInt64 reports whether a field is of 64 bits, through pointers and
+// through the null types of database/sql.
+func holdsInt64(field *schema.Field) bool {
+	switch field.IndirectFieldType.Kind() {
+	case reflect.Int64, reflect.Uint64:
+		return field.DataType != schema.Time
+	case reflect.Struct:
+		return (field.GORMDataType == schema.Int || field.GORMDataType == schema.Uint) && field.Size == 64 ||
+			field.GORMDataType == "bigint"
+	}
+	return false
+}
+
+func taggedAutoIncrement(field *schema.Field) bool {
+	value, tagged := field.TagSettings["AUTOINCREMENT"]
+	return tagged && !strings.EqualFold(value, "false")
+}
