@@ -50,3 +50,12 @@ func NextFree(blocks []Block, firstTick, lastTick int64) int64 {
 	}
 	return next
 }
+
+// Block returns the block of a request that begins at sequence first, as long
+// as wanted or as the sequence space allows. Stores share it.
+func (r BlockRequest) Block(worker, first int64) Block {
+	return Block{
+		Worker: worker, FirstTick: r.FirstTick, LastTick: r.LastTick,
+		FirstSequence: first, LastSequence: first + min(r.Sequences, r.Layout.LastSequence()-first+1) - 1,
+	}
+}

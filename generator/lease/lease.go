@@ -46,8 +46,10 @@ type Store interface {
 	// Acquire takes a row that is absent, released or expired, by one
 	// compare-and-swap that raises its term by one, sets the owner to
 	// Request.Token and the high water to max(H, Request.Now+Timing.Window).
-	// It returns ErrNoWorker (with a NoWorkerError) when every row of the range
-	// is held, ErrLayoutMismatch when the namespace has another layout, and
+	// It passes over rows that can't be used now: those further ahead than
+	// Request.MaxAhead or than the store's own cap.
+	// It returns ErrNoWorker (with a NoWorkerError) when no row of the range
+	// can be taken, ErrLayoutMismatch when the namespace has another layout, and
 	// ErrClockSkew when the new high water lies further ahead of the store's
 	// clock than the window and its slack. When the outcome is unknown it
 	// returns an error; the caller tries again with a new token and never
@@ -56,7 +58,10 @@ type Store interface {
 
 	// Extend raises the high water of a row that is still held, by one
 	// compare-and-swap on owner, term and held.Through, to through. It never
-	// creates a row. It returns ErrLost when the row is held by another owner,
+	// creates a row. A through below held.Through counts as held.Through: the
+	// row stays held for longer and its high water stays. It does not ask
+	// whether the row has expired: an owner that nobody followed goes on. It
+	// returns ErrLost when the row is held by another owner,
 	// another term or another high water, and ErrClockSkew as Acquire does.
 	// When the outcome is unknown it returns any other error; the caller then
 	// asks Lookup.
@@ -98,6 +103,16 @@ type Timing struct {
 	// Slack is how far past its own clock plus Window the store lets a high
 	// water lie.
 	Slack time.Duration
+}
+
+// CheckCap returns ErrClockSkew with its detail when a high water lies further
+// past the store's clock than the window and its slack, or nil. Stores share
+// it; without it one clock in a far year would make a row unusable until then.
+func (t Timing) CheckCap(highWater, storeNow int64) error {
+	if allowed := t.Window + t.Slack; highWater > storeNow+allowed.Milliseconds() {
+		return &ClockSkewError{HighWater: highWater, StoreNow: storeNow, Allowed: allowed}
+	}
+	return nil
 }
 
 // Range is an inclusive range of worker ids.
@@ -183,7 +198,9 @@ type Row struct {
 	HighWater int64  `json:"high_water"`
 	// ExpiresAt is when the row may be taken, by the store's clock.
 	ExpiresAt int64 `json:"expires_at"`
-	// Held reports whether the row was held at the time of the call.
+	// Held reports whether the row could not be taken at the time of the
+	// call: ExpiresAt had not passed. A row that was released is held, by
+	// nobody, until its high water has passed.
 	Held bool `json:"held"`
 }
 

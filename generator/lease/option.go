@@ -35,8 +35,8 @@ func (s Settings) Apply(options []Option) Settings {
 	}
 	t := s.Timing
 	if s.Err == nil && t.Window > 0 && (t.Interval <= 0 || t.Interval > t.Window/2 || t.Expiry < t.Window) {
-		s.Err = fmt.Errorf("lease: want 0 < interval <= window/2 and expiry >= window, got window %v, interval %v, expiry %v; set them with lease.Window",
-			t.Window, t.Interval, t.Expiry)
+		s.Err = fmt.Errorf("%w: want 0 < interval <= window/2 and expiry >= window, got window %v, interval %v, expiry %v; set them with lease.Window",
+			ErrInvalid, t.Window, t.Interval, t.Expiry)
 	}
 	return s
 }
@@ -53,7 +53,7 @@ func (s *Settings) Fail(err error) {
 func Workers(lo, hi int64) Option {
 	return func(s *Settings) {
 		if lo < 0 || hi < lo {
-			s.Fail(fmt.Errorf("lease: Workers wants 0 <= lo <= hi, got %d and %d", lo, hi))
+			s.Fail(fmt.Errorf("%w: Workers wants 0 <= lo <= hi, got %d and %d", ErrInvalid, lo, hi))
 			return
 		}
 		s.Workers = Range{Lo: lo, Hi: hi}
@@ -67,7 +67,7 @@ func Workers(lo, hi int64) Option {
 func Window(d time.Duration) Option {
 	return func(s *Settings) {
 		if d < 100*time.Millisecond || d > 24*time.Hour {
-			s.Fail(fmt.Errorf("lease: Window wants 100ms to 24h, got %v", d))
+			s.Fail(fmt.Errorf("%w: Window wants 100ms to 24h, got %v", ErrInvalid, d))
 			return
 		}
 		s.Timing.Window, s.Timing.Interval, s.Timing.Expiry = d, d/3, d+d/2
