@@ -217,7 +217,7 @@ func (g *Generator) after(old, now int64) int64 {
 	first := now << g.sequenceBits
 	if g.rolling && first > old {
 		// Half of the sequence stays free, for more ids in this tick.
-		first |= (old + 1) & (int64(1)<<g.sequenceBits - 1) >> 1
+		first |= (old + 1) & ((int64(1)<<g.sequenceBits - 1) >> 1)
 	}
 	return max(first, old+1)
 }

@@ -314,7 +314,8 @@ func (k *keeper) lose() {
 // giveUp releases a row whose ids are too far ahead of the clock, to take
 // another one.
 func (k *keeper) giveUp() {
-	grant, used := k.grant, k.unbind()
+	grant := k.grant
+	used := k.unbind()
 	k.avoid = grant.Worker
 	k.g.publish(func(s *status) { s.binding, s.cause = nil, nil })
 	ctx, cancel := k.attempt()
@@ -354,7 +355,8 @@ func (k *keeper) close(ctx context.Context) error {
 		k.g.publish(func(s *status) { s.closed = true })
 		return fmt.Errorf("generator: the lease store did not let go in time, the worker id is free once its lease expires: %w", err)
 	}
-	held, grant, used := k.held, k.grant, k.unbind()
+	held, grant := k.held, k.grant
+	used := k.unbind()
 	k.g.publish(func(s *status) { s.closed = true })
 	if !held {
 		return nil
