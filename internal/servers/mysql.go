@@ -7,15 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"github.com/go-sql-driver/mysql"
 )
-
-func init() {
-	// Tests break servers on purpose; the driver's lines about lost
-	// connections would drown what matters.
-	_ = mysql.SetLogger(&mysql.NopLogger{})
-}
 
 // mySQLFamily is what MariaDB and the two MySQLs share.
 type mySQLFamily struct{}

@@ -230,8 +230,10 @@ func (p *Process) Close() error {
 
 // Log returns the last lines of what the server has logged since its first
 // start.
-func (p *Process) Log(lines int) string {
-	data, err := os.ReadFile(p.path("log"))
+func (p *Process) Log(lines int) string { return lastLines(p.path("log"), lines) }
+
+func lastLines(file string, lines int) string {
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return err.Error()
 	}
@@ -250,7 +252,7 @@ func (p *Process) refuse(verb string) error {
 // goroutine copies it and nothing waits for a server that outlives a test.
 func (p *Process) launch() error {
 	program, args := p.recipe.command(p)
-	cmd, err := p.prepare(program, append(args, p.opts.commandLine(p.kind)...))
+	cmd, err := p.prepare("log", program, append(args, p.opts.commandLine(p.kind)...))
 	if err != nil {
 		return err
 	}
@@ -262,8 +264,8 @@ func (p *Process) launch() error {
 	return nil
 }
 
-func (p *Process) prepare(program string, args []string) (*exec.Cmd, error) {
-	log, err := os.OpenFile(p.path("log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+func (p *Process) prepare(logName, program string, args []string) (*exec.Cmd, error) {
+	log, err := os.OpenFile(p.path(logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +280,7 @@ func (p *Process) prepare(program string, args []string) (*exec.Cmd, error) {
 
 // run runs a program that prepares the data folder, to its end.
 func (p *Process) run(ctx context.Context, program string, args ...string) error {
-	cmd, err := p.prepare(program, args)
+	cmd, err := p.prepare("preparation.log", program, args)
 	if err != nil {
 		return err
 	}
@@ -297,7 +299,7 @@ func (p *Process) run(ctx context.Context, program string, args ...string) error
 		err = ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w; the end of its output:\n%s", filepath.Base(program), err, p.Log(20))
+		return fmt.Errorf("%s: %w; the end of its output:\n%s", filepath.Base(program), err, lastLines(p.path("preparation.log"), 20))
 	}
 	return nil
 }

@@ -224,8 +224,8 @@ func (s *Server) OpenSQL(t testing.TB, dsn string) *sql.DB {
 	return pool
 }
 
-// OpenRedis connects to a Redis database as Database returns it, and closes
-// the client at the test's end.
+// OpenRedis connects to what Database returns, and closes the client at the
+// test's end.
 func (s *Server) OpenRedis(t testing.TB) *redis.Client {
 	t.Helper()
 	options, err := redis.ParseURL(s.Database(t))
