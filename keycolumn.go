@@ -42,11 +42,11 @@ func refuse(stmt *gorm.Statement, err error) {
 // foreign the ids are of someone else's making, so that an auto-increment tag
 // is no reason to refuse the key.
 func keyColumn(stmt *gorm.Statement, name string, foreign bool) (clause.Column, bool, error) {
-	if i := strings.LastIndexByte(name, '.'); i >= 0 {
-		if i == 0 || i == len(name)-1 {
+	if table, column, found := cutColumn(name); found {
+		if table == "" || column == "" {
 			return clause.Column{}, false, fmt.Errorf("%w: want a column as \"column\" or \"table.column\", got %q", ErrNoKey, name)
 		}
-		return clause.Column{Table: name[:i], Name: name[i+1:]}, true, nil
+		return clause.Column{Table: table, Name: column}, true, nil
 	}
 	s := stmt.Schema
 	if s == nil && stmt.Model != nil && stmt.Parse(stmt.Model) == nil {
@@ -77,6 +77,15 @@ func keyColumn(stmt *gorm.Statement, name string, foreign bool) (clause.Column, 
 	}
 	column.Name = field.DBName
 	return column, !field.PrimaryKey, nil
+}
+
+// cutColumn parts "table.column"; a table may hold dots of its own.
+func cutColumn(name string) (table, column string, found bool) {
+	i := strings.LastIndexByte(name, '.')
+	if i < 0 {
+		return "", name, false
+	}
+	return name[:i], name[i+1:], true
 }
 
 // primaryKey returns a model's one 64-bit primary key.
