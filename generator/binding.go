@@ -13,9 +13,10 @@ import (
 // lead. Stragglers of an earlier binding stay inside its old grant.
 type binding struct {
 	worker int64
+	base   int64 // worker, shifted into its place
 	term   int64
 
-	_    [48]byte // word has a cache line of its own
+	_    [40]byte // word has a cache line of its own
 	word atomic.Int64
 	_    [56]byte
 
@@ -49,7 +50,7 @@ func shiftOrMax(tick int64, bits int) int64 {
 }
 
 func (l Layout) bind(g lease.Grant) *binding {
-	b := &binding{worker: g.Worker, term: g.Term}
+	b := &binding{worker: g.Worker, base: g.Worker << l.SequenceBits, term: g.Term}
 	from, limit := l.words(g)
 	b.word.Store(from - 1)
 	b.limit.Store(limit)

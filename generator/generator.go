@@ -21,14 +21,18 @@ const openAttempts = 3
 // Generator issues ids. One per process, store and namespace is enough: it is
 // safe for concurrent use and takes about as long as reading the clock.
 type Generator struct {
-	clock        clock
+	// What Next reads comes first and never changes, but for bound.
+	bound        atomic.Pointer[binding] // nil while there is no lease
+	wall         bool                    // the clock is the machine's and the tick a millisecond
+	rolling      bool
 	sequenceBits int
+	workerBits   int
+	sequenceMask int64
 	lastTick     int64
 	leadTicks    int64
-	rolling      bool
+	clock        clock
 
-	bound  atomic.Pointer[binding] // nil while there is no lease
-	status atomic.Pointer[status]  // never nil
+	status atomic.Pointer[status] // never nil
 
 	config   Config
 	world    world.World
@@ -78,7 +82,10 @@ func start(ctx context.Context, config Config) *Generator {
 			epochMillis: config.Layout.epochMillis(),
 			tickMillis:  config.Layout.tickMillis(),
 		},
+		wall:         config.Clock == nil && config.Layout.tickMillis() == 1,
 		sequenceBits: config.Layout.SequenceBits,
+		workerBits:   config.Layout.WorkerBits,
+		sequenceMask: 1<<config.Layout.SequenceBits - 1,
 		lastTick:     config.Layout.lastTick(),
 		leadTicks:    int64(config.MaxLead / config.Layout.Tick),
 		rolling:      config.RollingSequence,
@@ -139,11 +146,16 @@ func (g *Generator) Namespace() string { return g.config.Namespace }
 // ErrClosed, and ctx's own.
 func (g *Generator) Next(ctx context.Context) (ID, error) {
 	if b := g.bound.Load(); b != nil {
-		now := min(g.clock.ticks(), g.lastTick+1)
-		for {
+		var now int64
+		if g.wall {
+			now = wallMillis() - g.clock.epochMillis
+		} else {
+			now = g.clock.ticks()
+		}
+		for now <= g.lastTick {
 			old := b.word.Load()
 			next := g.after(old, now)
-			if next >= b.limit.Load() || next>>g.sequenceBits > now+g.leadTicks {
+			if next >= b.limit.Load() || next>>(g.sequenceBits&63) > now+g.leadTicks {
 				break
 			}
 			if b.word.CompareAndSwap(old, next) {
@@ -171,11 +183,8 @@ func (g *Generator) Fill(ctx context.Context, ids []ID) error {
 	if err != nil {
 		return err
 	}
-	base := ID(b.worker << g.sequenceBits)
-	mask := int64(1)<<g.sequenceBits - 1
-	high := g.sequenceBits + g.config.Layout.WorkerBits
 	for i := range ids {
-		ids[i] = ID(word>>g.sequenceBits<<high) | base | ID(word&mask)
+		ids[i] = g.compose(b, word)
 		word++
 	}
 	return nil
@@ -214,17 +223,17 @@ func (g *Generator) shut(ctx context.Context) error {
 
 // after returns the word that follows old at the tick now.
 func (g *Generator) after(old, now int64) int64 {
-	first := now << g.sequenceBits
+	first := now << (g.sequenceBits & 63)
 	if g.rolling && first > old {
 		// Half of the sequence stays free, for more ids in this tick.
-		first |= (old + 1) & ((int64(1)<<g.sequenceBits - 1) >> 1)
+		first |= (old + 1) & (g.sequenceMask >> 1)
 	}
 	return max(first, old+1)
 }
 
+// compose puts the worker id between the word's tick and sequence.
 func (g *Generator) compose(b *binding, word int64) ID {
-	s := g.sequenceBits
-	return ID(word>>s<<(s+g.config.Layout.WorkerBits) | b.worker<<s | word&(int64(1)<<s-1))
+	return ID((word&^g.sequenceMask)<<(g.workerBits&63) | b.base | word&g.sequenceMask)
 }
 
 // publish replaces the status; edit changes a copy of the present one.
