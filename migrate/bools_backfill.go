@@ -1,0 +1,246 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// BackfillOptions say how gently the existing rows are filled. The zero value is
+// a sound default.
+type BackfillOptions struct {
+	BatchSize  int                                              // rows that one transaction looks at; 0 means 2000
+	Pause      time.Duration                                    // after every batch; 0 means none
+	ReplicaLag func(ctx context.Context) (time.Duration, error) // asked before every batch; nil: no replicas to wait for
+	MaxLag     time.Duration                                    // what ReplicaLag may say at most; 0 means 1 s
+	Progress   func(BackfillProgress)                           // called after every batch
+}
+
+// BackfillProgress tells how far a backfill has come.
+type BackfillProgress struct {
+	Table   string
+	LastKey string // everything up to this key is filled; a resumed backfill starts here
+	MaxKey  string // the highest key when this call began; rows above it are filled by the triggers
+	Rows    int64  // looked at by this call
+	Changed int64  // filled by this call
+	Batches int64
+	Elapsed time.Duration
+}
+
+const (
+	defaultBatch = 2000
+	lagPoll      = 100 * time.Millisecond
+	maxTries     = 20 // of one batch, against deadlocks and lock waits
+)
+
+// Backfill fills the new columns of the rows that exist, in ranges of the primary
+// key, each in a transaction of its own together with the checkpoint. Then it
+// builds the indexes that the new columns need. Cancelling ctx stops it between
+// or within batches; a later call goes on at the checkpoint. Columns with ON
+// UPDATE CURRENT_TIMESTAMP keep their value. After Swap it does nothing.
+func (p *BoolPlan) Backfill(ctx context.Context, o BackfillOptions) error {
+	if o.BatchSize < 0 || o.Pause < 0 || o.MaxLag < 0 {
+		return fmt.Errorf("migrate: BatchSize, Pause and MaxLag must not be negative, met %d, %v and %v", o.BatchSize, o.Pause, o.MaxLag)
+	}
+	o.BatchSize = cmp.Or(o.BatchSize, defaultBatch)
+	o.MaxLag = cmp.Or(o.MaxLag, time.Second)
+	return p.step(ctx, "Backfill", func(s *boolSession, st boolState) error {
+		switch st.phase {
+		case PhaseOriginal, PhasePartial:
+			return p.outOfOrder("Backfill", st.phase, "call Prepare first: without both triggers a row may change behind the backfill")
+		case PhaseSwapped, PhaseClosing, PhaseFinished:
+			return nil
+		}
+		b := &backfill{s: s, r: p.record, o: o, started: time.Now()}
+		if err := b.run(ctx); err != nil {
+			return err
+		}
+		var missing planRecord
+		for _, ix := range p.record.Indexes {
+			if !st.indexes[ix.Helper] {
+				missing.Indexes = append(missing.Indexes, ix)
+			}
+		}
+		if len(missing.Indexes) == 0 {
+			return nil
+		}
+		return s.ddl(ctx, missing.addIndexes(p.record.Table)+p.record.Algorithms[alterIndex].clause())
+	})
+}
+
+type backfill struct {
+	s       *boolSession
+	r       *planRecord
+	o       BackfillOptions
+	started time.Time
+	p       BackfillProgress
+}
+
+func (b *backfill) run(ctx context.Context) error {
+	if err := b.isolate(ctx); err != nil {
+		return err
+	}
+	last, err := b.checkpoint(ctx)
+	if err != nil {
+		return err
+	}
+	table, key := quoteName(b.r.Table), quoteName(b.r.Key)
+	var first, end sql.NullString
+	if err := b.s.conn.QueryRowContext(ctx, fmt.Sprintf("SELECT MIN(%s), MAX(%s) FROM %s", key, key, table)).Scan(&first, &end); err != nil {
+		return b.fail("the range of keys", err)
+	}
+	if !first.Valid {
+		return nil // an empty table
+	}
+	b.p = BackfillProgress{Table: b.r.Table, LastKey: last.String, MaxKey: end.String}
+	update := b.r.batch()
+	for {
+		if err := b.wait(ctx); err != nil {
+			return err
+		}
+		from := "0 = 0"
+		if last.Valid {
+			from = fmt.Sprintf("%s > %s", key, last.String)
+		}
+		// The ranges go by rows, not by numbers: keys may be sparse.
+		var through sql.NullString
+		var rows int64
+		query := fmt.Sprintf("SELECT MAX(k), COUNT(*) FROM (SELECT %s AS k FROM %s WHERE %s AND %s <= %s ORDER BY %s LIMIT %d) AS batch",
+			key, table, from, key, end.String, key, b.o.BatchSize)
+		if err := b.s.conn.QueryRowContext(ctx, query).Scan(&through, &rows); err != nil {
+			return b.fail("the next range of keys", err)
+		}
+		if !through.Valid {
+			return nil
+		}
+		low := first.String
+		if last.Valid {
+			low = last.String
+		}
+		changed, err := b.batch(ctx, update, low, through.String)
+		if err != nil {
+			return err
+		}
+		last = through
+		b.p.LastKey, b.p.Rows, b.p.Changed, b.p.Batches = through.String, b.p.Rows+rows, b.p.Changed+changed, b.p.Batches+1
+		if b.p.Elapsed = time.Since(b.started); b.o.Progress != nil {
+			b.o.Progress(b.p)
+		}
+		if rows < int64(b.o.BatchSize) {
+			return nil
+		}
+	}
+}
+
+// batch is the UPDATE of one range. Its lower end is looked at twice, by two
+// batches, which spares a special case for the very first row.
+func (r *planRecord) batch() string {
+	sets, stale := make([]string, 0, len(r.Columns)), make([]string, 0, len(r.Columns))
+	for _, c := range r.Columns {
+		sets = append(sets, quoteName(c.Helper)+" = "+c.forward(quoteName(c.Name)))
+		stale = append(stale, c.stale())
+	}
+	for _, name := range r.AutoUpdate {
+		sets = append(sets, quoteName(name)+" = "+quoteName(name))
+	}
+	return fmt.Sprintf("UPDATE %s SET %s WHERE %s BETWEEN ? AND ? AND (%s)",
+		quoteName(r.Table), strings.Join(sets, ", "), quoteName(r.Key), strings.Join(stale, " OR "))
+}
+
+// batch fills one range and notes the checkpoint in one transaction. The keys are
+// integers as the server printed them.
+func (b *backfill) batch(ctx context.Context, update, low, through string) (changed int64, err error) {
+	statement := strings.Replace(strings.Replace(update, "BETWEEN ?", "BETWEEN "+low, 1), "AND ?", "AND "+through, 1)
+	for try := 1; ; try++ {
+		changed, err = b.transaction(ctx, statement, through)
+		if err == nil || !isLockTimeout(err) || try == maxTries || ctx.Err() != nil {
+			return changed, b.s.record(statement, err)
+		}
+		if err := sleep(ctx, time.Duration(try)*10*time.Millisecond); err != nil {
+			return 0, b.s.record(statement, err)
+		}
+	}
+}
+
+func (b *backfill) transaction(ctx context.Context, statement, through string) (changed int64, err error) {
+	tx, err := b.s.conn.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	result, err := tx.ExecContext(ctx, statement)
+	if err != nil {
+		return 0, err
+	}
+	if changed, err = result.RowsAffected(); err != nil {
+		return 0, err
+	}
+	if _, err := tx.ExecContext(ctx, "UPDATE "+journalTable+" SET last_key = ? WHERE table_name = ?", through, b.r.Table); err != nil {
+		return 0, err
+	}
+	return changed, tx.Commit()
+}
+
+// isolate asks for READ COMMITTED, under which an UPDATE locks the rows of its
+// range and not the gaps between, so that inserts go on. A binary log of
+// statements can't be written under it.
+func (b *backfill) isolate(ctx context.Context) error {
+	var logged bool
+	var format string
+	if err := b.s.conn.QueryRowContext(ctx, "SELECT @@log_bin, @@binlog_format").Scan(&logged, &format); err != nil {
+		return b.fail("the binary log's format", err)
+	}
+	if logged && format == "STATEMENT" {
+		return nil
+	}
+	if _, err := b.s.conn.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
+		return b.fail("the isolation level", err)
+	}
+	return nil
+}
+
+func (b *backfill) checkpoint(ctx context.Context) (last sql.NullString, err error) {
+	err = b.s.conn.QueryRowContext(ctx, "SELECT last_key FROM "+journalTable+" WHERE table_name = ?", b.r.Table).Scan(&last)
+	if err != nil {
+		return last, b.fail("the checkpoint", err)
+	}
+	return last, nil
+}
+
+// wait holds the next batch back while the replicas lag, and for the pause.
+func (b *backfill) wait(ctx context.Context) error {
+	if b.p.Batches > 0 && b.o.Pause > 0 {
+		if err := sleep(ctx, b.o.Pause); err != nil {
+			return b.fail("the pause", err)
+		}
+	}
+	for b.o.ReplicaLag != nil {
+		lag, err := b.o.ReplicaLag(ctx)
+		if err != nil {
+			return b.fail("the replica lag", err)
+		}
+		if lag <= b.o.MaxLag {
+			return nil
+		}
+		if err := sleep(ctx, lagPoll); err != nil {
+			return b.fail("the replica lag", err)
+		}
+	}
+	return ctx.Err()
+}
+
+func (b *backfill) fail(what string, err error) error {
+	return fmt.Errorf("migrate: backfilling %s: %s: %w", b.r.Table, what, err)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
