@@ -141,7 +141,7 @@ func (r *reporter) endPackage(e event, current *run) {
 
 func (r *reporter) skip(pkg, test, reason string) {
 	for _, s := range r.skips {
-		if s.pkg == pkg && s.reason == reason {
+		if s.reason == reason {
 			s.count++
 			return
 		}

@@ -51,9 +51,12 @@ func TestReport(t *testing.T) {
 {"Action":"output","Package":"a","Test":"TestY","Output":"    a_test.go:9: TestY did not run: no such server\n"}
 {"Action":"skip","Package":"a","Test":"TestY"}
 {"Action":"skip","Package":"a","Test":"TestZ"}
+{"Action":"output","Package":"b","Test":"TestX","Output":"    b_test.go:9: TestX did not run: no such server\n"}
+{"Action":"skip","Package":"b","Test":"TestX"}
+{"Action":"pass","Package":"b"}
 {"Action":"pass","Package":"a"}
 `,
-			want: "skipped\ta TestX and 1 more: no such server\nskipped\ta TestZ: no reason given\n0 tests in 1 packages ran, 0 failed, 3 skipped: PASS\n",
+			want: "skipped\ta TestX and 2 more: no such server\nskipped\ta TestZ: no reason given\n0 tests in 2 packages ran, 0 failed, 4 skipped: PASS\n",
 			ok:   true,
 		},
 		{
