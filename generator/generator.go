@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gormflake/gormflake/generator/lease"
 	"github.com/gormflake/gormflake/internal/ratelog"
 	"github.com/gormflake/gormflake/internal/world"
 )
@@ -137,6 +138,9 @@ func (g *Generator) Layout() Layout { return g.config.Layout }
 
 // Namespace returns the id space.
 func (g *Generator) Namespace() string { return g.config.Namespace }
+
+// Store returns the lease store.
+func (g *Generator) Store() lease.Store { return g.config.Store }
 
 // Next returns an id that is larger than all that this generator has returned
 // under its present worker id. It does not wait, nor look at ctx, unless the
