@@ -9,8 +9,10 @@ import (
 
 func (s *suite) testBackfill(t *testing.T) {
 	if reason, ok := s.without[Backfill]; ok {
-		if _, able := s.open(t).(lease.Backfiller); able {
-			t.Fatalf("the store is a lease.Backfiller, yet the suite is told that it has not %s: %s", Backfill, reason)
+		if b, able := s.open(t).(lease.Backfiller); able {
+			if block, err := b.ReserveBlock(newContext(t), blockRequest(newNamespace(), 1, 2, 1)); err == nil {
+				t.Fatalf("ReserveBlock = %+v, yet the suite is told that the store has not %s: %s", block, Backfill, reason)
+			}
 		}
 		s.needs(t, Backfill)
 	}
