@@ -3,7 +3,6 @@ package migrate
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -189,5 +188,3 @@ func (f *fixture) phase(p *BoolPlan, want BoolPhase) {
 		f.Fatalf("expected the phase %s, met %s, %v", want, got, err)
 	}
 }
-
-var _ = fmt.Sprint
