@@ -1,0 +1,232 @@
+package gormflake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormflake/gormflake/generator"
+)
+
+// ErrRetention says that a retention can't be run as it was asked for.
+var ErrRetention = errors.New("gormflake: retention")
+
+// defaultRetentionBatch keeps a batch's locks short and its log small.
+const defaultRetentionBatch = 1000
+
+// RetentionOptions says how DeleteBefore and ArchiveBefore go about it. The
+// zero value deletes 1,000 rows at a time without a pause.
+type RetentionOptions struct {
+	BatchSize int           // rows per batch, each in a transaction of its own; 0: 1,000
+	Pause     time.Duration // between batches, so that others come to their turn; 0: none
+	MaxRows   int64         // stop after so many rows; 0: no limit
+	DryRun    bool          // count the rows, change nothing
+
+	// After resumes behind an id: RetentionResult.Last of a call that was
+	// stopped. Rows that were deleted need no resuming; it saves a soft delete,
+	// or a deletion among few of many rows, from going over the same keys again.
+	After ID
+
+	// IncludeLegacy takes the rows numbered by AUTO_INCREMENT too (see
+	// Window.ExcludeLegacy). Their ids say nothing of their age, so they are
+	// left alone unless this is set. Ids of 0 and less always are.
+	IncludeLegacy bool
+
+	// SoftDelete sets the model's gorm.DeletedAt. Otherwise rows are deleted
+	// for good, those deleted softly included. ArchiveBefore refuses it.
+	SoftDelete bool
+
+	Layout   generator.Layout      // of the ids; zero value: the plugin's
+	Progress func(RetentionResult) // called after each batch
+}
+
+// RetentionResult is what was done so far.
+type RetentionResult struct {
+	Rows    int64 // deleted or archived; in a dry run: that would be
+	Batches int
+	Last    ID   // all rows up to this id are done; see RetentionOptions.After
+	Done    bool // whether no rows are left
+}
+
+// DeleteBefore deletes the rows of a model whose ids were made before t, in
+// batches by ranges of the primary key, oldest first:
+//
+//	result, err := gormflake.DeleteBefore(ctx, db, &Order{}, time.Now().AddDate(-2, 0, 0), gormflake.RetentionOptions{Pause: 50 * time.Millisecond})
+//
+// db may carry conditions and another table. Hooks are not run. When ctx ends,
+// or a batch fails, the result says what was done until then; calling again
+// goes on from there.
+//
+// An error is ErrRetention for options that contradict themselves, ErrNoKey
+// for a model without a snowflake key, ErrWindow for a zero time, ErrNoLayout
+// without the plugin, or the database's.
+func DeleteBefore(ctx context.Context, db *gorm.DB, model any, t time.Time, opts RetentionOptions) (RetentionResult, error) {
+	r, err := newRetention(ctx, db, model, t, opts)
+	if err != nil {
+		return RetentionResult{}, err
+	}
+	if opts.SoftDelete && !deletesSoftly(r.schema) {
+		return RetentionResult{}, fmt.Errorf("%w: SoftDelete wants a gorm.DeletedAt in the model, %s has none", ErrRetention, r.schema.Name)
+	}
+	return r.run(ctx, func(db *gorm.DB, rows func(*gorm.DB) *gorm.DB) (int64, error) {
+		tx := rows(db).Delete(reflect.New(r.schema.ModelType).Interface())
+		return tx.RowsAffected, tx.Error
+	})
+}
+
+// retention is one run.
+type retention struct {
+	db     *gorm.DB // with the caller's conditions
+	opts   RetentionOptions
+	schema *schema.Schema
+	table  string
+	window Window
+}
+
+func newRetention(ctx context.Context, db *gorm.DB, model any, t time.Time, opts RetentionOptions) (*retention, error) {
+	switch {
+	case opts.BatchSize < 0 || opts.Pause < 0 || opts.MaxRows < 0 || opts.After < 0:
+		return nil, fmt.Errorf("%w: want BatchSize, Pause, MaxRows and After of 0 or more, got %d, %v, %d and %d",
+			ErrRetention, opts.BatchSize, opts.Pause, opts.MaxRows, opts.After)
+	case opts.BatchSize == 0:
+		opts.BatchSize = defaultRetentionBatch
+	}
+	db = db.Session(&gorm.Session{Context: ctx, SkipHooks: true})
+	for _, name := range []string{"ORDER BY", "LIMIT"} {
+		if _, found := db.Statement.Clauses[name]; found {
+			return nil, fmt.Errorf("%w: the rows go oldest first and in batches; leave out %s", ErrRetention, name)
+		}
+	}
+	stmt := &gorm.Statement{DB: db}
+	if err := stmt.Parse(model); err != nil {
+		return nil, fmt.Errorf("gormflake: retention: %w", err)
+	}
+	r := &retention{opts: opts, schema: stmt.Schema, table: db.Statement.Table, window: Until(t)}
+	if r.table == "" {
+		r.table = stmt.Table
+	}
+	hasLayout := opts.Layout != generator.Layout{}
+	if _, err := primaryKey(r.schema, hasLayout); err != nil {
+		return nil, err
+	}
+	if hasLayout {
+		r.window = r.window.In(opts.Layout)
+	}
+	if !opts.IncludeLegacy {
+		r.window = r.window.ExcludeLegacy()
+	}
+	source, err := r.window.source(db)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.window.resolve(source); err != nil {
+		return nil, err
+	}
+	if !opts.SoftDelete {
+		db = db.Unscoped()
+	}
+	r.db = db.Where(r.window).Session(&gorm.Session{})
+	return r, nil
+}
+
+// batchFunc does one batch on the rows that rows adds to a statement.
+type batchFunc func(db *gorm.DB, rows func(*gorm.DB) *gorm.DB) (int64, error)
+
+func (r *retention) run(ctx context.Context, do batchFunc) (RetentionResult, error) {
+	result := RetentionResult{Last: r.opts.After}
+	if r.opts.DryRun {
+		err := r.from(r.db, result.Last).Count(&result.Rows).Error
+		if limit := r.opts.MaxRows; limit > 0 {
+			result.Rows = min(result.Rows, limit)
+		}
+		return result, err
+	}
+	for {
+		size := int64(r.opts.BatchSize)
+		if limit := r.opts.MaxRows; limit > 0 {
+			if size = min(size, limit-result.Rows); size == 0 {
+				return result, nil
+			}
+		}
+		end, found, err := r.batchEnd(result.Last, size)
+		if err != nil {
+			return result, err
+		}
+		if !found {
+			result.Done = true
+			return result, nil
+		}
+		start := result.Last
+		n, err := do(r.db, func(db *gorm.DB) *gorm.DB {
+			return db.Where(keyCondition{operator: " > ", id: start}).Where(keyCondition{operator: " <= ", id: end})
+		})
+		if err != nil {
+			return result, err
+		}
+		result.Rows, result.Batches, result.Last = result.Rows+n, result.Batches+1, end
+		if r.opts.Progress != nil {
+			r.opts.Progress(result)
+		}
+		if err := pause(ctx, r.opts.Pause); err != nil {
+			return result, err
+		}
+	}
+}
+
+// from adds the model and the rows after an id.
+func (r *retention) from(db *gorm.DB, id ID) *gorm.DB {
+	return db.Model(reflect.New(r.schema.ModelType).Interface()).Where(keyCondition{operator: " > ", id: id})
+}
+
+// batchEnd returns the last key of the batch after an id: the size-th, or the
+// last there is.
+func (r *retention) batchEnd(after ID, size int64) (ID, bool, error) {
+	keys := func(desc bool) *gorm.DB {
+		return r.from(r.db, after).Order(clause.OrderByColumn{
+			Column: clause.Column{Table: clause.CurrentTable, Name: clause.PrimaryKey}, Desc: desc,
+		}).Select("?", keyExpr{foreign: true}).Limit(1)
+	}
+	var ids []int64
+	if err := keys(false).Offset(int(size) - 1).Scan(&ids).Error; err != nil {
+		return 0, false, err
+	}
+	if len(ids) == 0 {
+		if err := keys(true).Scan(&ids).Error; err != nil {
+			return 0, false, err
+		}
+	}
+	if len(ids) == 0 {
+		return 0, false, nil
+	}
+	return ID(ids[0]), true, nil
+}
+
+func deletesSoftly(s *schema.Schema) bool {
+	for _, c := range s.DeleteClauses {
+		if _, ok := c.(gorm.SoftDeleteDeleteClause); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// pause waits for d, or returns the context's error as soon as it ends.
+func pause(ctx context.Context, d time.Duration) error {
+	if d == 0 || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,258 @@
+package gormflake
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
+)
+
+// event is a row to retain for a while.
+type event struct {
+	ID        ID `gorm:"primaryKey"`
+	Kind      string
+	DeletedAt gorm.DeletedAt
+}
+
+// BeforeDelete must not run: a batch is no row.
+func (*event) BeforeDelete(*gorm.DB) error { return errors.New("the hook of a row ran for a batch") }
+
+// events makes ten events a day from 1 to 5 May 2024, half of each kind, a
+// softly deleted one on the first day, and three of AUTO_INCREMENT days.
+func events(t testing.TB, db *gorm.DB) {
+	t.Helper()
+	rows := []event{{ID: 1, Kind: "legacy"}, {ID: 2, Kind: "legacy"}, {ID: 3, Kind: "legacy"}}
+	for d := 1; d <= 5; d++ {
+		for n := range 10 {
+			row := event{ID: idAt(t, day(d).Add(time.Duration(n)*time.Hour), 1, 0), Kind: []string{"a", "b"}[n%2]}
+			if d == 1 && n == 0 {
+				row.DeletedAt = gorm.DeletedAt{Time: day(2), Valid: true}
+			}
+			rows = append(rows, row)
+		}
+	}
+	if err := db.Create(&rows).Error; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func countEvents(t testing.TB, db *gorm.DB) (n int64) {
+	t.Helper()
+	if err := db.Unscoped().Model(&event{}).Count(&n).Error; err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestDeleteBefore(t *testing.T) {
+	ctx := context.Background()
+	last := func(d, hour int) ID { return idAt(t, day(d).Add(time.Duration(hour)*time.Hour), 1, 0) }
+	each(t, []any{&event{}}, func(t *testing.T, db *gorm.DB) {
+		for _, c := range []struct {
+			name string
+			db   *gorm.DB
+			opts RetentionOptions
+			want RetentionResult
+			left int64
+		}{
+			{"at once", db, RetentionOptions{}, RetentionResult{Rows: 20, Batches: 1, Last: last(2, 9), Done: true}, 33},
+			{"in batches", db, RetentionOptions{BatchSize: 6, Pause: time.Millisecond}, RetentionResult{Rows: 20, Batches: 4, Last: last(2, 9), Done: true}, 33},
+			{"in full batches", db, RetentionOptions{BatchSize: 10}, RetentionResult{Rows: 20, Batches: 2, Last: last(2, 9), Done: true}, 33},
+			{"some of the rows", db.Where("kind = ?", "b"), RetentionOptions{BatchSize: 4}, RetentionResult{Rows: 10, Batches: 3, Last: last(2, 9), Done: true}, 43},
+			{"a number of rows", db, RetentionOptions{BatchSize: 6, MaxRows: 8}, RetentionResult{Rows: 8, Batches: 2, Last: last(1, 7)}, 45},
+			{"with the legacy rows", db, RetentionOptions{IncludeLegacy: true}, RetentionResult{Rows: 23, Batches: 1, Last: last(2, 9), Done: true}, 30},
+			{"a dry run", db, RetentionOptions{DryRun: true, BatchSize: 6}, RetentionResult{Rows: 20}, 53},
+			{"a dry run of some rows", db, RetentionOptions{DryRun: true, MaxRows: 7}, RetentionResult{Rows: 7}, 53},
+			{"after an id", db, RetentionOptions{After: last(1, 4)}, RetentionResult{Rows: 15, Batches: 1, Last: last(2, 9), Done: true}, 38},
+			{"after the last", db, RetentionOptions{After: last(2, 9)}, RetentionResult{Last: last(2, 9), Done: true}, 53},
+			{"softly", db, RetentionOptions{SoftDelete: true, BatchSize: 5}, RetentionResult{Rows: 19, Batches: 4, Last: last(2, 9), Done: true}, 53},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				if err := db.Exec("DELETE FROM events").Error; err != nil {
+					t.Fatal(err)
+				}
+				events(t, db)
+				var calls []RetentionResult
+				c.opts.Progress = func(r RetentionResult) { calls = append(calls, r) }
+				got, err := DeleteBefore(ctx, c.db, &event{}, day(3), c.opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				if left := countEvents(t, db); left != c.left {
+					t.Errorf("%d rows are left, want %d", left, c.left)
+				}
+				if len(calls) != c.want.Batches {
+					t.Errorf("progress was called %d times, want once for each of %d batches", len(calls), c.want.Batches)
+				}
+				if len(calls) > 0 {
+					calls[len(calls)-1].Done = c.want.Done // known only after the last batch
+					if diff := cmp.Diff(c.want, calls[len(calls)-1]); diff != "" {
+						t.Errorf("the last progress (-want +got):\n%s", diff)
+					}
+				}
+			})
+		}
+	})
+}
+
+// TestDeleteBeforeStopsAndResumes ends the context within a progress call.
+func TestDeleteBeforeStopsAndResumes(t *testing.T) {
+	db := memoryWithSource(t, &event{})
+	events(t, db)
+	ctx, cancel := context.WithCancel(context.Background())
+	opts := RetentionOptions{BatchSize: 3, SoftDelete: true, Progress: func(r RetentionResult) {
+		if r.Batches == 2 {
+			cancel()
+		}
+	}}
+	stopped, err := DeleteBefore(ctx, db, &event{}, day(3), opts)
+	if !errors.Is(err, context.Canceled) || stopped.Rows != 6 || stopped.Done {
+		t.Fatalf("%+v, %v; want 6 rows and the context's error", stopped, err)
+	}
+	resumed, err := DeleteBefore(context.Background(), db, &event{}, day(3), RetentionOptions{SoftDelete: true, After: stopped.Last})
+	if err != nil || resumed.Rows != 13 || !resumed.Done {
+		t.Errorf("%+v, %v; want the other 13 rows", resumed, err)
+	}
+}
+
+func TestArchiveBefore(t *testing.T) {
+	ctx := context.Background()
+	each(t, []any{&event{}}, func(t *testing.T, db *gorm.DB) {
+		// A column that the model does not know moves too.
+		for _, table := range []string{"events", "events_archive"} {
+			if table == "events_archive" {
+				if err := db.Table(table).AutoMigrate(&event{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := db.Exec("ALTER TABLE " + table + " ADD COLUMN note varchar(20)").Error; err != nil {
+				t.Fatal(err)
+			}
+		}
+		events(t, db)
+		if err := db.Exec("UPDATE events SET note = 'kept'").Error; err != nil {
+			t.Fatal(err)
+		}
+		got, err := ArchiveBefore(ctx, db.Where("kind = ?", "a"), &event{}, "events_archive", day(3), RetentionOptions{BatchSize: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := RetentionResult{Rows: 10, Batches: 4, Last: idAt(t, day(2).Add(8*time.Hour), 1, 0), Done: true}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		var moved, noted int64
+		if err := errors.Join(
+			db.Unscoped().Table("events_archive").Model(&event{}).Where(Until(day(3))).Where("kind = ?", "a").Count(&moved).Error,
+			db.Table("events_archive").Where("note = ?", "kept").Count(&noted).Error,
+		); err != nil {
+			t.Fatal(err)
+		}
+		if left := countEvents(t, db); moved != 10 || noted != 10 || left != 43 {
+			t.Errorf("%d rows moved, %d with their note, %d left; want 10, 10, 43", moved, noted, left)
+		}
+		// A batch that fails leaves both tables as they were.
+		clash := event{ID: idAt(t, day(1).Add(3*time.Hour), 1, 0)}
+		if err := db.Table("events_archive").Create(&clash).Error; err != nil {
+			t.Fatal(err)
+		}
+		got, err = ArchiveBefore(ctx, db, &event{}, "events_archive", day(3), RetentionOptions{BatchSize: 1})
+		if err == nil || got.Rows != 1 || got.Done {
+			t.Errorf("%+v, %v; want one row, then a duplicate key", got, err)
+		}
+		if left := countEvents(t, db); left != 42 {
+			t.Errorf("%d rows are left, want 42", left)
+		}
+	})
+}
+
+// TestPause: the wait between batches ends with the context.
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := pause(ctx, time.Millisecond); err != nil || time.Since(began) != time.Millisecond {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if err := pause(ctx, time.Hour); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+// TestArchiveBeforeNoticesWriters inserts a row of the past between the copy
+// and the deletion: it must not be deleted without a copy.
+func TestArchiveBeforeNoticesWriters(t *testing.T) {
+	db := memoryWithSource(t, &event{})
+	if err := db.Table("events_archive").AutoMigrate(&event{}); err != nil {
+		t.Fatal(err)
+	}
+	events(t, db)
+	late := idAt(t, day(1).Add(30*time.Minute), 9, 9)
+	inserted := 0
+	err := db.Callback().Delete().Before("gorm:delete").Register("test:insert", func(tx *gorm.DB) {
+		if inserted++; inserted == 1 {
+			_ = tx.AddError(tx.Session(&gorm.Session{NewDB: true}).Exec("INSERT INTO events (id, kind) VALUES (?, 'late')", late).Error)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ArchiveBefore(context.Background(), db, &event{}, "events_archive", day(3), RetentionOptions{})
+	if err != nil || got.Rows != 20 || inserted != 2 {
+		t.Errorf("%+v, %v, %d attempts; want the 20 rows at the second attempt", got, err, inserted)
+	}
+	var archived int64
+	if err := db.Unscoped().Table("events_archive").Count(&archived).Error; err != nil || archived != 20 {
+		t.Errorf("%d rows archived, %v; want 20", archived, err)
+	}
+}
+
+func TestRetentionErrors(t *testing.T) {
+	ctx := context.Background()
+	type text struct {
+		ID string `gorm:"primaryKey"`
+	}
+	db := memoryWithSource(t, &event{}, &measurement{})
+	if err := db.Exec("CREATE TABLE narrow (id bigint)").Error; err != nil {
+		t.Fatal(err)
+	}
+	del := func(db *gorm.DB, model any, at time.Time, opts RetentionOptions) error {
+		_, err := DeleteBefore(ctx, db, model, at, opts)
+		return err
+	}
+	archive := func(table string, opts RetentionOptions) error {
+		_, err := ArchiveBefore(ctx, db, &event{}, table, day(1), opts)
+		return err
+	}
+	for name, c := range map[string]struct {
+		got, want error
+		text      string
+	}{
+		"a zero time":        {del(db, &event{}, time.Time{}, RetentionOptions{}), ErrWindow, "zero time.Time"},
+		"a string key":       {del(db, &text{}, day(1), RetentionOptions{}), ErrNoKey, "string"},
+		"no layout":          {del(memory(t), &event{}, day(1), RetentionOptions{}), ErrNoLayout, ""},
+		"a negative size":    {del(db, &event{}, day(1), RetentionOptions{BatchSize: -1}), ErrRetention, "-1"},
+		"a limit":            {del(db.Limit(5), &event{}, day(1), RetentionOptions{}), ErrRetention, "LIMIT"},
+		"an order":           {del(db.Order("kind"), &event{}, day(1), RetentionOptions{}), ErrRetention, "ORDER BY"},
+		"no DeletedAt":       {del(db, &measurement{}, day(1), RetentionOptions{SoftDelete: true}), ErrRetention, "DeletedAt"},
+		"no archive":         {archive("", RetentionOptions{}), ErrRetention, "want a table other"},
+		"into itself":        {archive("events", RetentionOptions{}), ErrRetention, "want a table other"},
+		"an absent archive":  {archive("absent", RetentionOptions{}), ErrRetention, "not there"},
+		"a narrower archive": {archive("narrow", RetentionOptions{}), ErrRetention, "lacks the columns kind, deleted_at"},
+		"a soft archive":     {archive("narrow", RetentionOptions{SoftDelete: true}), ErrRetention, "SoftDelete"},
+	} {
+		if !errors.Is(c.got, c.want) || !strings.Contains(c.got.Error(), c.text) {
+			t.Errorf("%s: got %v, want %v with %q", name, c.got, c.want, c.text)
+		}
+	}
+}
