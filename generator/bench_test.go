@@ -2,15 +2,13 @@ package generator_test
 
 import (
 	"context"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/gormflake/gormflake/generator"
 )
 
-// open returns a generator whose sequence does not bind, unless bits says so.
+// openBench returns a generator with this many sequence bits; 20 never bind.
 func openBench(b *testing.B, bits int) *generator.Generator {
 	layout := generator.Standard()
 	layout.TimeBits, layout.SequenceBits = 53-bits, bits
@@ -26,18 +24,6 @@ func openBench(b *testing.B, bits int) *generator.Generator {
 }
 
 var sink generator.ID
-
-// The floor of any generator that reads the wall clock for each id: one clock
-// read and one compare-and-swap.
-func BenchmarkFloor(b *testing.B) {
-	var word atomic.Int64
-	var tv syscall.Timeval
-	for b.Loop() {
-		_ = syscall.Gettimeofday(&tv)
-		old := word.Load()
-		word.CompareAndSwap(old, max((tv.Sec*1000+int64(tv.Usec)/1000)<<12, old+1))
-	}
-}
 
 func BenchmarkNext(b *testing.B) {
 	g := openBench(b, 20)
