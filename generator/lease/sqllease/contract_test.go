@@ -1,0 +1,47 @@
+package sqllease_test
+
+import (
+	"database/sql"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/gormflake/gormflake/generator/lease"
+	"github.com/gormflake/gormflake/generator/lease/leasetest"
+	"github.com/gormflake/gormflake/generator/lease/sqllease"
+	"github.com/gormflake/gormflake/internal/servers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func dialectOf(kind servers.Kind) sqllease.Dialect {
+	switch {
+	case kind.IsMySQL():
+		return sqllease.MySQL
+	case kind == servers.Postgres:
+		return sqllease.Postgres
+	}
+	return sqllease.SQLite
+}
+
+// openPool opens a fresh database with a pool small enough for many of them.
+func openPool(t *testing.T, srv *servers.Server, connections int) *sql.DB {
+	db := srv.OpenSQL(t, srv.Database(t))
+	db.SetMaxOpenConns(connections)
+	return db
+}
+
+func TestContract(t *testing.T) {
+	servers.EachSQL(t, func(t *testing.T, srv *servers.Server) {
+		for name, connections := range map[string]int{"OneConnection": 1, "TenConnections": 10} {
+			t.Run(name, func(t *testing.T) {
+				db := openPool(t, srv, connections)
+				configured := func(_ *testing.T, options ...lease.Option) lease.Store {
+					return sqllease.New(db, dialectOf(srv.Kind()), options...)
+				}
+				leasetest.Run(t, func(t *testing.T) lease.Store { return configured(t) },
+					leasetest.Configured(configured))
+			})
+		}
+	})
+}
