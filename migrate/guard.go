@@ -1,0 +1,5 @@
+package migrate
+
+import "gorm.io/gorm"
+
+func (b *Bools) guard(db *gorm.DB) {}
