@@ -317,4 +317,3 @@ func (c *catalog) column(ctx context.Context, pool gorm.ConnPool, database, tabl
 	}
 	return nil, ErrNotBoolean
 }
-

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"database/sql"
+	"log/slog"
 	"net/url"
 	"strings"
 	"testing"
@@ -102,6 +103,12 @@ func (b *bench) stored(query string) string {
 	}
 	return strings.Join(all, " ")
 }
+
+// quiet takes the codec's own messages.
+var quiet = slog.New(slog.DiscardHandler)
+
+// silent is a logger that isn't logger.Discard, which GORM gives to subqueries.
+var silent = logger.New(nil, logger.Config{LogLevel: logger.Silent})
 
 // must fails the test if the statement failed.
 func (b *bench) must(tx *gorm.DB) *gorm.DB {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
@@ -94,6 +95,9 @@ func (p *pool) ExecContext(ctx context.Context, query string, args ...any) (sql.
 		return nil, err
 	}
 	result, err := p.ConnPool.ExecContext(ctx, r.sql, r.args...)
+	if changesSchema(query) {
+		p.catalog.forget()
+	}
 	if !r.predicates && !r.assigns {
 		return result, err
 	}
@@ -108,9 +112,19 @@ func (p *pool) ExecContext(ctx context.Context, query string, args ...any) (sql.
 	}
 	again, changed, retryErr := p.again(ctx, r, query, args)
 	if retryErr != nil || !changed {
-		return result, errors.Join(err, retryErr)
+		return result, also(err, retryErr)
 	}
 	return p.ConnPool.ExecContext(ctx, again.sql, again.args...)
+}
+
+// changesSchema reports whether a statement may change what the catalog knows.
+func changesSchema(query string) bool {
+	word, _, _ := strings.Cut(strings.TrimLeft(query, " \t\r\n"), " ")
+	switch strings.ToUpper(word) {
+	case "ALTER", "CREATE", "DROP", "RENAME", "USE":
+		return true
+	}
+	return false
 }
 
 // again asks the server for the schema. When it has changed and nothing of the
@@ -189,7 +203,7 @@ func (p *pool) query(ctx context.Context, r ready, query string, args []any) (*s
 	again, changed, retryErr := p.again(ctx, r, query, args)
 	switch {
 	case retryErr != nil:
-		return nil, errors.Join(err, retryErr, src.close())
+		return nil, also(also(err, retryErr), src.close())
 	case !changed:
 		return src, err
 	}
@@ -209,7 +223,7 @@ func (p *pool) attempt(ctx context.Context, r ready) (src *source, stale bool, e
 	}
 	src = &source{inner: rows}
 	if err := src.describe(); err != nil {
-		return nil, false, errors.Join(err, rows.Close())
+		return nil, false, also(err, rows.Close())
 	}
 	unexpected := src.decide(r.plan, p.wants(src.names))
 	switch {
@@ -223,9 +237,22 @@ func (p *pool) attempt(ctx context.Context, r ready) (src *source, stale bool, e
 	case r.predicates:
 		empty, err := src.peek()
 		if err != nil {
-			return nil, false, errors.Join(err, rows.Close())
+			return nil, false, also(err, rows.Close())
 		}
 		return src, empty, nil
 	}
 	return src, false, nil
+}
+
+// also joins two errors but leaves a lone one as it is: GORM's drivers translate
+// an error by its very type.
+func also(err, more error) error {
+	switch {
+	case more == nil:
+		return err
+	case err == nil:
+		return more
+	default:
+		return errors.Join(err, more)
+	}
 }

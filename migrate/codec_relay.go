@@ -100,7 +100,7 @@ func (s *source) readAll() error {
 			return s.inner.Close()
 		}
 		if err != nil {
-			return errors.Join(err, s.inner.Close())
+			return also(err, s.inner.Close())
 		}
 		s.ahead = append(s.ahead, row)
 	}
@@ -120,7 +120,7 @@ func (s *source) rows() (*sql.Rows, error) {
 	defer db.Close() // the rows go on; the handle's goroutine ends
 	rows, err := db.QueryContext(context.Background(), "")
 	if err != nil {
-		return nil, errors.Join(err, s.inner.Close())
+		return nil, also(err, s.inner.Close())
 	}
 	return rows, nil
 }

@@ -1,9 +1,6 @@
 package migrate
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // slotUse tells what a placeholder is for.
 type slotUse uint8
@@ -441,65 +438,3 @@ func listSlot(test *comparison) slot {
 	}
 	return slot{use: compared, column: test.column, test: test}
 }
-
-// mistakes looks for boolean literals and bare columns, which MySQL evaluates by
-// an enum's index and a text's leading digits.
-func (r *resolver) mistakes(item map[int]int) {
-	if r.plan.mentions == nil {
-		return
-	}
-	for last, ref := range r.cols {
-		c := ref.column
-		if c == nil || !c.legacy() || c.encoding.Kind == Bit {
-			continue
-		}
-		if found, reason := r.mistake(ref, last); found != "" {
-			if m := r.plan.mistake; m == nil || c.name < m.Column {
-				r.plan.mistake = &UnprovenBoolError{Table: c.table.name, Column: c.name, Found: found, Reason: reason}
-			}
-		}
-	}
-	for i := range r.tokens {
-		n, ok := item[i]
-		if !ok || n >= len(r.insertColumns) || !r.booleanLiteral(i) || !(r.at(i+1).is(")") || r.at(i+1).is(",")) || !(r.at(i-1).is("(") || r.at(i-1).is(",")) {
-			continue
-		}
-		if c := r.targetColumn(r.insertColumns[n]); c != nil && c.legacy() && c.encoding.Kind != Bit {
-			r.plan.mistake = &UnprovenBoolError{Table: c.table.name, Column: c.name, Found: r.text(i), Reason: fmt.Sprintf("the column is %s, which takes a number for a label's index or its text", c.columnType)}
-			return
-		}
-	}
-}
-
-func (r *resolver) mistake(ref columnRef, last int) (found, reason string) {
-	index := fmt.Sprintf("the column is %s, and its truth is by index or leading digits, not by label", ref.column.columnType)
-	next, previous := r.at(last+1), r.at(ref.first-1)
-	switch {
-	case next.isAny(equality) && r.booleanLiteral(last+2) && r.at(last+3).isAny(after):
-		return r.text(last + 2), index
-	case previous.isAny(equality) && r.booleanLiteral(ref.first-2) && next.isAny(after) && r.at(ref.first-3).isAny(before):
-		return r.text(ref.first - 2), index
-	case next.is("IS"):
-		n := last + 2
-		if r.at(n).is("NOT") {
-			n++
-		}
-		if r.at(n).is("TRUE") || r.at(n).is("FALSE") {
-			return "IS " + r.text(n), index
-		}
-	case (r.places[last].clause == inWhere || r.places[last].clause == inOn) && next.isAny(after) && !next.is(",") && !next.is("END"):
-		switch {
-		case previous.is("WHERE"), previous.is("AND") && !r.inBetween(ref.first-1), previous.is("OR"), previous.is("NOT"), previous.is("XOR"), previous.is("ON"), previous.is("HAVING"), previous.is("!"), previous.is("&&"):
-			return "a bare column", index
-		}
-	}
-	return "", ""
-}
-
-// booleanLiteral reports whether token i is TRUE, FALSE or a number.
-func (r *resolver) booleanLiteral(i int) bool {
-	t := r.at(i)
-	return t.is("TRUE") || t.is("FALSE") || t.kind == tokenNumber
-}
-
-func (r *resolver) text(i int) string { return r.sql[r.tokens[i].start:r.tokens[i].end] }
