@@ -39,7 +39,8 @@ type cluster interface {
 	ReloadState(context.Context)
 }
 
-// unlimited is the time that a call without a deadline is given.
+// unlimited is the time that a call without a deadline is given, and the
+// longest wait for replicas.
 const unlimited = 5 * time.Second
 
 // on runs work on one connection to the primary of a namespace, and returns
@@ -144,9 +145,9 @@ func (s *store) wait(ctx context.Context, conn *redis.Conn) error {
 	if s.own.replicas == 0 {
 		return nil
 	}
-	// Asked for a little less than the time left, the server says how many it
-	// is short of before the read times out.
-	patience := max(1, left(ctx).Milliseconds()*9/10)
+	// Asked for less than the time left, the server says how many replicas it
+	// is short of before the read times out. It looks ten times a second.
+	patience := max(1, (min(left(ctx), unlimited)*9/10 - 150*time.Millisecond).Milliseconds())
 	cmd := once{redis.NewCmd(ctx, "wait", s.own.replicas, patience)}
 	if err := conn.Process(ctx, cmd); err != nil {
 		return typed(ctx, err)
