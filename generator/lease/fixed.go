@@ -30,7 +30,6 @@ type fixedKey struct{ worker int64 }
 type fixed struct {
 	worker int64
 	source string // where the worker id was found, for error texts
-	err    error  // why there is none
 }
 
 // fixedWorkers is what this process knows of its fixed worker ids.
@@ -62,9 +61,6 @@ func (f *fixed) Describe() string {
 }
 
 func (f *fixed) Acquire(ctx context.Context, req Request) (Grant, error) {
-	if f.err != nil {
-		return Grant{}, f.err
-	}
 	if err := ctx.Err(); err != nil {
 		return Grant{}, fmt.Errorf("lease: fixed: %w", err)
 	}
@@ -143,7 +139,7 @@ func (f *fixed) Lookup(ctx context.Context, namespace string, worker int64) (Row
 	fixedWorkers.mu.Lock()
 	defer fixedWorkers.mu.Unlock()
 	entry := fixedWorkers.entries[fixedID{namespace, worker}]
-	if entry == nil || f.err != nil || worker != f.worker {
+	if entry == nil || worker != f.worker {
 		return Row{}, false, nil
 	}
 	row := Row{Worker: worker, Term: entry.term, Owner: entry.token, HighWater: entry.used, ExpiresAt: entry.used}

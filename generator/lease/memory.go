@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -177,7 +178,7 @@ func (m *memory) List(ctx context.Context, namespace string) ([]Row, error) {
 	if ns == nil {
 		return nil, nil
 	}
-	return ns.list(m.settings.Workers, m.clock().UnixMilli()), nil
+	return ns.list(Range{Lo: 0, Hi: math.MaxInt64}, m.clock().UnixMilli()), nil
 }
 
 // ReserveBlock reserves a block on the worker with the most sequences left.
