@@ -159,7 +159,10 @@ func (t *comparison) form(m members) string {
 	if !c.encoding.danger(m) {
 		return ""
 	}
-	negative := t.operator == "<>" || t.operator == "NOT IN"
+	negative, equals := t.operator == "<>" || t.operator == "NOT IN", " = "
+	if t.operator == "<=>" { // it is never NULL, so nothing beside it may be
+		equals = " <=> "
+	}
 	base := t.subject + " " + t.operator + " " + t.right(nil)
 	number := quoteString(strconv.FormatInt(leadingNumber(c.encoding.Label(m.yes)), 10))
 	switch {
@@ -168,7 +171,7 @@ func (t *comparison) form(m members) string {
 		if negative {
 			return "(" + base + " AND " + t.subject + " <> " + quoteString(decimalText(m.yes)) + ")"
 		}
-		return "(" + base + " OR " + t.subject + " = " + quoteString(decimalText(m.yes)) + ")"
+		return "(" + base + " OR " + t.subject + equals + quoteString(decimalText(m.yes)) + ")"
 	case negative: // under NOT: NOT (column <> 'Y') must match no false row
 		return "(" + base + " OR " + t.subject + " = " + number + ")"
 	default:
