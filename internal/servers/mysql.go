@@ -25,6 +25,7 @@ func (mySQLFamily) settings(p *Process) []Option {
 		Setting("innodb-buffer-pool-size", "64M"),
 		Setting("max-connections", "300"),
 		Setting("character-set-server", "utf8mb4"),
+		Setting("performance-schema", "0"), // several hundred megabytes on MySQL 5.6
 	}
 	if !p.opts.durable {
 		// Written to the system at every commit, not forced to the disk: that
