@@ -1,0 +1,188 @@
+package gormflake
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/gormflake/gormflake/generator"
+)
+
+// Names of the callbacks, in the order in which they run.
+const (
+	readyCallback  = "gormflake:ready"
+	assignCallback = "gormflake:assign"
+	hooksCallback  = "gormflake:assign_after_hooks"
+	insertCallback = "gormflake:insert"
+	settleCallback = "gormflake:settle"
+)
+
+// register puts the callbacks into the create pipeline:
+//
+//	ready                waits for the lease and the clock
+//	                     (GORM begins its transaction)
+//	assign               fills ids, so that hooks see them
+//	                     (hooks BeforeSave and BeforeCreate)
+//	assign_after_hooks   fills what hooks have set to zero
+//	                     (belongs-to associations)
+//	insert               makes ids of the row's columns, keeps keys selected
+//	                     (the INSERT)
+//	settle               replaces ids that an upsert didn't insert
+//	                     (other associations)
+//
+// Where the application has no default transaction, ready must not name it:
+// GORM puts a callback that is anchored on a missing name after the INSERT.
+func (p *Plugin) register(db *gorm.DB) error {
+	create := db.Callback().Create()
+	if create.Get(readyCallback) != nil {
+		return nil
+	}
+	if create.Get("gorm:create") == nil {
+		return fmt.Errorf("%w: the database has no gorm:create callback to stand before", ErrInvalidConfig)
+	}
+	first := "gorm:begin_transaction"
+	if create.Get(first) == nil {
+		first = "gorm:before_create"
+	}
+	err := create.Before(first).Register(readyCallback, p.ready)
+	if !p.config.AfterHooks {
+		err = errors.Join(err, create.Before("gorm:before_create").Register(assignCallback, p.assignMissing))
+	}
+	return errors.Join(err,
+		create.Before("gorm:save_before_associations").Register(hooksCallback, p.assignMissing),
+		create.Before("gorm:create").Register(insertCallback, p.beforeInsert),
+		create.Before("gorm:save_after_associations").Register(settleCallback, p.afterInsert),
+	)
+}
+
+// ready refuses what can't be filled and waits for what ids need, before a
+// transaction is open.
+func (p *Plugin) ready(db *gorm.DB) {
+	if db.Error != nil {
+		return
+	}
+	plan := p.planOf(db)
+	if plan == nil || plan.idle() {
+		return
+	}
+	if plan.err != nil {
+		_ = db.AddError(plan.err)
+		return
+	}
+	if plan.sets() && !settable(db.Statement.ReflectValue) {
+		_ = db.AddError(fmt.Errorf("%w: want a pointer to %s or a slice, got a %s by value; pass &value",
+			ErrNotAddressable, plan.schema.Name, db.Statement.ReflectValue.Kind()))
+		return
+	}
+	plan.warnOnce(p.config.Logger)
+	n := p.missing(db, plan)
+	if n == 0 {
+		if plan.reaches && plan.hasRelated(db) {
+			// Its rows say for themselves when there is no id for them.
+			if g, err := p.await(db.Statement.Context, p.holds(db)); err == nil {
+				_ = g.Ready(db.Statement.Context)
+			}
+		}
+		return
+	}
+	g, err := p.await(db.Statement.Context, p.holds(db))
+	if err == nil {
+		err = g.Ready(db.Statement.Context)
+	}
+	switch {
+	case err != nil && db.DryRun:
+	case err != nil:
+		_ = db.AddError(noID(plan, err))
+	case n > 1 && !p.config.AfterHooks:
+		// A burst may have to wait for the clock to reach its end.
+		if err := p.assign(db, plan, g, n); err != nil {
+			_ = db.AddError(err)
+		}
+	}
+}
+
+// assignMissing fills the ids that are zero. A dry run for which there is no
+// lease leaves them so.
+func (p *Plugin) assignMissing(db *gorm.DB) {
+	if db.Error != nil {
+		return
+	}
+	plan := p.planOf(db)
+	if plan == nil || len(plan.targets) == 0 || plan.err != nil {
+		return
+	}
+	n := p.missing(db, plan)
+	if n == 0 {
+		return
+	}
+	var g *generator.Generator
+	if db.DryRun {
+		if g = p.generator.Load(); g == nil {
+			return
+		}
+	} else {
+		var err error
+		if g, err = p.await(db.Statement.Context, p.holds(db)); err != nil {
+			_ = db.AddError(noID(plan, err))
+			return
+		}
+	}
+	if err := p.assign(db, plan, g, n); err != nil {
+		_ = db.AddError(err)
+	}
+}
+
+func (p *Plugin) missing(db *gorm.DB, plan *plan) int {
+	if maps, ok := mapsOf(db.Statement.Dest); ok {
+		return plan.missingInMaps(maps)
+	}
+	return plan.missing(db.Statement.ReflectValue)
+}
+
+// beforeInsert sees to it that the INSERT carries the ids.
+func (p *Plugin) beforeInsert(db *gorm.DB) {
+	if db.Error != nil {
+		return
+	}
+	plan := p.planOf(db)
+	if plan == nil || plan.err != nil || len(plan.targets)+len(plan.composed) == 0 {
+		return
+	}
+	if err := p.compose(db, plan); err != nil {
+		_ = db.AddError(err)
+		return
+	}
+	if err := plan.keepSelected(db.Statement); err != nil {
+		_ = db.AddError(err)
+		return
+	}
+	db.Statement.Schema = plan.insert
+}
+
+// afterInsert undoes what beforeInsert has changed.
+func (p *Plugin) afterInsert(db *gorm.DB) {
+	plan := p.planOf(db)
+	if plan == nil {
+		return
+	}
+	db.Statement.Schema = plan.schema
+}
+
+// holds reports whether the caller holds what a lease may have to wait for: a
+// transaction, or the last connection of the pool.
+func (p *Plugin) holds(db *gorm.DB) bool {
+	switch db.Statement.ConnPool.(type) {
+	case gorm.TxCommitter:
+		return true
+	case *sql.Conn:
+		pool, ok := db.Config.ConnPool.(*sql.DB)
+		if !ok {
+			return true
+		}
+		stats := pool.Stats()
+		return stats.MaxOpenConnections > 0 && stats.InUse >= stats.MaxOpenConnections
+	}
+	return false
+}

@@ -1,0 +1,153 @@
+package gormflake
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"weak"
+
+	"gorm.io/gorm"
+
+	"github.com/gormflake/gormflake/generator"
+	"github.com/gormflake/gormflake/generator/lease"
+)
+
+// source is where the plugin's generator comes from.
+type source struct {
+	config generator.Config
+	local  bool // leasing does no I/O
+}
+
+func (s source) open(ctx context.Context) (*generator.Generator, error) {
+	return generator.Shared(ctx, s.config)
+}
+
+// source decides where to lease: the Store of the config, the environment's
+// worker id, or the database.
+func (p *Plugin) source() (source, error) {
+	s := source{config: generator.Config{
+		Store:     p.config.Store,
+		Namespace: p.config.Namespace,
+		Layout:    p.config.Layout,
+		MaxLead:   p.config.MaxLead,
+		MaxWait:   p.config.MaxWait,
+		Logger:    p.config.Logger,
+	}}
+	if s.config.Store == nil {
+		store, ok, err := lease.FromEnvironment()
+		if err != nil {
+			return s, err
+		}
+		if ok {
+			s.config.Store = store
+		}
+	}
+	if s.config.Store == nil {
+		if p.home == nil {
+			return s, fmt.Errorf("%w: the plugin is installed on no database; call db.Use first, or name a Store", ErrNotStarted)
+		}
+		store, inMemory, err := p.home.store()
+		if err != nil {
+			return s, err
+		}
+		s.config.Store, s.local = store, inMemory
+	}
+	return s, nil
+}
+
+// store returns the store that leases in the database itself, or in memory
+// where the database is itself there.
+func (h *home) store() (store lease.Store, inMemory bool, err error) {
+	pool, ok := h.pool.(*sql.DB)
+	if !ok {
+		return nil, false, fmt.Errorf("%w: the database has no *sql.DB to lease on, only a %T; name a Store", ErrNotStarted, h.db.ConnPool)
+	}
+	if h.db.Name() == "sqlite" {
+		if name, ok := memoryName(h.db); ok {
+			return memories.get(pool, name), true, nil
+		}
+	}
+	store, err = storeOf(h.db)
+	return store, false, err
+}
+
+// memoryName reports whether a SQLite database lives in memory, and under
+// which name connections of other pools share it, "" for none.
+func memoryName(db *gorm.DB) (name string, inMemory bool) {
+	dsn, ok := dsnOf(db)
+	if !ok {
+		return "", false
+	}
+	file, query, _ := strings.Cut(dsn, "?")
+	file = strings.TrimPrefix(file, "file:")
+	named := strings.Contains(query, "mode=memory") || strings.Contains(query, "vfs=memdb")
+	if file != ":memory:" && file != "" && !named {
+		return "", false
+	}
+	if strings.Contains(query, "cache=shared") || strings.Contains(query, "vfs=memdb") {
+		return file, true
+	}
+	return "", true
+}
+
+// dsnOf reads the DSN that the dialectors of SQLite keep in a field.
+func dsnOf(db *gorm.DB) (string, bool) {
+	dialector := reflect.Indirect(reflect.ValueOf(db.Dialector))
+	if dialector.Kind() != reflect.Struct {
+		return "", false
+	}
+	field := dialector.FieldByName("DSN")
+	if !field.IsValid() || field.Kind() != reflect.String {
+		return "", false
+	}
+	conn := dialector.FieldByName("Conn")
+	if conn.IsValid() && conn.Kind() == reflect.Interface && !conn.IsNil() && field.String() == "" {
+		return "", false
+	}
+	return field.String(), true
+}
+
+// memories are the stores of the process's in-memory databases, so that all
+// plugins on one database lease from one. Being one per process is what they
+// are for, hence a variable of the package.
+var memories = memoryStores{
+	byPool: map[weak.Pointer[sql.DB]]lease.Store{},
+	byName: map[string]lease.Store{},
+}
+
+type memoryStores struct {
+	mu     sync.Mutex
+	byPool map[weak.Pointer[sql.DB]]lease.Store
+	byName map[string]lease.Store
+}
+
+func (m *memoryStores) get(pool *sql.DB, name string) lease.Store {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if name != "" {
+		store, ok := m.byName[name]
+		if !ok {
+			store = lease.Memory()
+			m.byName[name] = store
+		}
+		return store
+	}
+	key := weak.Make(pool)
+	store, ok := m.byPool[key]
+	if !ok {
+		store = lease.Memory()
+		m.byPool[key] = store
+		runtime.AddCleanup(pool, m.forget, key)
+	}
+	return store
+}
+
+func (m *memoryStores) forget(key weak.Pointer[sql.DB]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byPool, key)
+}
