@@ -216,35 +216,38 @@ func (w Window) times(now func() time.Time) (from, to time.Time, err error) {
 
 // build writes the range as a condition on column.
 func (r idRange) build(stmt *gorm.Statement, column clause.Column, nullable bool) {
-	stmt.WriteByte('(')
-	defer stmt.WriteByte(')')
+	r.write(stmt, stmt.Quote(column), nullable, func(id ID) { stmt.AddVar(stmt, int64(id)) })
+}
+
+// write writes the range as a condition on a quoted column; bind writes a
+// bound parameter.
+func (r idRange) write(sql clause.Writer, column string, nullable bool, bind func(ID)) {
+	_, _ = sql.WriteString("(")
+	defer func() { _, _ = sql.WriteString(")") }()
 	switch {
 	case r.empty && nullable:
 		// Never true, but NULL for NULL, so that its negation leaves out the
 		// rows without a value as every other window's negation does.
 		r = idRange{hasLo: true, hasHi: true}
 	case r.empty:
-		stmt.WriteString("1 = 0")
+		_, _ = sql.WriteString("1 = 0")
 		return
 	case !r.hasLo && !r.hasHi && nullable:
 		r = idRange{lo: math.MinInt64, hasLo: true} // likewise always true
 	case !r.hasLo && !r.hasHi:
-		stmt.WriteQuoted(column)
-		stmt.WriteString(" IS NOT NULL")
+		_, _ = sql.WriteString(column + " IS NOT NULL")
 		return
 	}
 	if r.hasLo {
-		stmt.WriteQuoted(column)
-		stmt.WriteString(" >= ")
-		stmt.AddVar(stmt, int64(r.lo))
+		_, _ = sql.WriteString(column + " >= ")
+		bind(r.lo)
 	}
 	if r.hasLo && r.hasHi {
-		stmt.WriteString(" AND ")
+		_, _ = sql.WriteString(" AND ")
 	}
 	if r.hasHi {
-		stmt.WriteQuoted(column)
-		stmt.WriteString(" < ")
-		stmt.AddVar(stmt, int64(r.hi))
+		_, _ = sql.WriteString(column + " < ")
+		bind(r.hi)
 	}
 }
 
