@@ -1,0 +1,276 @@
+package gormflake
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// postgresPartitions are the partitions of declarative partitioning.
+type postgresPartitions struct {
+	oid          int64
+	schema, name string // of the table
+}
+
+// postgresNameLength is what Postgres cuts longer names to, in silence.
+const postgresNameLength = 63
+
+func newPostgresPartitions(p *partitioner) (*postgresPartitions, error) {
+	var table struct {
+		OID          int64 `gorm:"column:oid"`
+		Schema, Name string
+		Kind         string
+		Strategy     *string
+		Columns      *int
+		Column       *string
+	}
+	const query = `SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name, c.relkind::text AS kind,
+	t.partstrat::text AS strategy, t.partnatts AS columns, a.attname AS column
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_partitioned_table t ON t.partrelid = c.oid
+LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = t.partattrs[0]
+WHERE c.oid = to_regclass(?)`
+	tx := p.db.Raw(query, p.quote(p.table)).Scan(&table)
+	switch {
+	case tx.Error != nil:
+		return nil, tx.Error
+	case tx.RowsAffected == 0:
+		return nil, fmt.Errorf("%w: there is no table %s; create it with PARTITION BY RANGE (%s)", ErrPartition, p.table, p.column)
+	case table.Kind != "p":
+		return nil, fmt.Errorf("%w: Postgres can't partition the table %s in place; create another with (LIKE %s INCLUDING ALL) PARTITION BY RANGE (%s), plan its partitions, copy the rows and rename both",
+			ErrPartition, p.table, p.table, p.column)
+	case *table.Strategy != "r" || *table.Columns != 1 || table.Column == nil || *table.Column != p.column:
+		return nil, fmt.Errorf("%w: the table %s is partitioned otherwise; want PARTITION BY RANGE (%s)", ErrPartition, p.table, p.column)
+	}
+	return &postgresPartitions{oid: table.OID, schema: table.Schema, name: table.Name}, nil
+}
+
+// postgresBounds is how pg_get_expr writes the bounds of a range.
+var postgresBounds = regexp.MustCompile(`^FOR VALUES FROM \('?(MINVALUE|-?\d+)'?\) TO \('?(MAXVALUE|-?\d+)'?\)$`)
+
+func (e *postgresPartitions) list(db *gorm.DB) ([]idPartition, error) {
+	var rows []struct{ Schema, Name, Bounds string }
+	const query = `SELECT n.nspname AS schema, c.relname AS name, pg_get_expr(c.relpartbound, c.oid) AS bounds
+FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE i.inhparent = ? ORDER BY c.relname`
+	if err := db.Raw(query, e.oid).Scan(&rows).Error; err != nil {
+		return nil, err
+	}
+	var out []idPartition
+	for _, row := range rows {
+		part := idPartition{name: row.Name, lo: math.MinInt64, hi: math.MaxInt64}
+		if row.Schema != e.schema {
+			part.name = row.Schema + "." + row.Name
+		}
+		if row.Bounds == "DEFAULT" {
+			part.rest = true
+			out = append(out, part)
+			continue
+		}
+		bounds := postgresBounds.FindStringSubmatch(row.Bounds)
+		if bounds == nil {
+			return nil, fmt.Errorf("%w: the partition %s has the bounds %q; want a range of integers", ErrPartition, part.name, row.Bounds)
+		}
+		for i, id := range []*ID{&part.lo, &part.hi} {
+			if v, err := strconv.ParseInt(bounds[i+1], 10, 64); err == nil {
+				*id = ID(v)
+			}
+		}
+		out = append(out, part)
+	}
+	slices.SortFunc(out, func(a, b idPartition) int {
+		if a.lo < b.lo {
+			return -1
+		}
+		return 1
+	})
+	return out, nil
+}
+
+// inSchema names a partition within the table's schema.
+func (e *postgresPartitions) inSchema(p *partitioner, name string) string {
+	if strings.Contains(name, ".") {
+		return p.quote(name)
+	}
+	return p.quote(e.schema + "." + name)
+}
+
+func (e *postgresPartitions) create(p *partitioner, width Width, from, to time.Time) ([]PartitionStep, error) {
+	there, err := e.list(p.db)
+	if err != nil {
+		return nil, err
+	}
+	edges, err := width.edges(from, to, mostPartitions)
+	if err != nil {
+		return nil, err
+	}
+	rest := slices.IndexFunc(there, func(part idPartition) bool { return part.rest })
+	var steps []PartitionStep
+	for i := range len(edges) - 1 {
+		lo, err := p.bound(edges[i])
+		if err != nil {
+			return nil, err
+		}
+		hi, err := p.bound(edges[i+1])
+		if err != nil {
+			return nil, err
+		}
+		for _, free := range uncovered(lo, hi, there) {
+			begin, end := edges[i], edges[i+1]
+			if free.lo != lo {
+				begin = p.source.layout.Decompose(free.lo).Time.In(width.loc)
+			}
+			if free.hi != hi {
+				end = p.source.layout.Decompose(free.hi).Time.In(width.loc)
+			}
+			free.name = partitionName(e.name+"_p", begin, there)
+			step, err := e.createOne(p, free, span(begin, end), rest >= 0, there, rest)
+			if err != nil {
+				return nil, err
+			}
+			steps = append(steps, step)
+		}
+	}
+	if rest < 0 {
+		name := e.name + "_default"
+		if err := checkName(name, postgresNameLength); err != nil {
+			return nil, err
+		}
+		steps = append(steps, PartitionStep{
+			Comment: "the partition of all other rows",
+			Names:   []string{name},
+			SQL:     []string{fmt.Sprintf("CREATE TABLE %s PARTITION OF %s DEFAULT", e.inSchema(p, name), p.quote(p.table))},
+		})
+	}
+	return steps, nil
+}
+
+// createOne adds a partition. Rows of its range that the default partition
+// holds have to move first: Postgres refuses a partition whose rows are there.
+func (e *postgresPartitions) createOne(p *partitioner, part idPartition, span string, hasRest bool, there []idPartition, rest int) (PartitionStep, error) {
+	if err := checkName(part.name, postgresNameLength); err != nil {
+		return PartitionStep{}, err
+	}
+	table, name := p.quote(p.table), e.inSchema(p, part.name)
+	to := strconv.FormatInt(int64(part.hi), 10)
+	if part.hi == math.MaxInt64 {
+		to = "MAXVALUE"
+	}
+	bounds := fmt.Sprintf("FOR VALUES FROM (%d) TO (%s)", part.lo, to)
+	step := PartitionStep{Comment: span, Names: []string{part.name}}
+	moves := false
+	if hasRest {
+		caught := there[rest].name
+		if !strings.Contains(caught, ".") {
+			caught = e.schema + "." + caught
+		}
+		var err error
+		if moves, err = p.exists(caught, part.lo, part.hi); err != nil {
+			return step, err
+		}
+	}
+	if !moves {
+		step.SQL = []string{fmt.Sprintf("CREATE TABLE %s PARTITION OF %s %s", name, table, bounds)}
+		return step, nil
+	}
+	column, caught := p.quote(p.column), e.inSchema(p, there[rest].name)
+	step.Comment += ", with its rows from the default partition"
+	step.SQL = []string{
+		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS)", name, table),
+		fmt.Sprintf("WITH moved AS (DELETE FROM %s WHERE %s >= %d AND %s < %d RETURNING *) INSERT INTO %s SELECT * FROM moved",
+			caught, column, part.lo, column, part.hi, name),
+		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s %s", table, name, bounds),
+	}
+	return step, nil
+}
+
+func (e *postgresPartitions) drop(p *partitioner, end ID) ([]PartitionStep, error) {
+	there, err := e.list(p.db)
+	if err != nil {
+		return nil, err
+	}
+	var steps []PartitionStep
+	for _, part := range there {
+		if part.rest || part.hi > end || part.hi == math.MaxInt64 {
+			continue
+		}
+		legacy, err := p.holdsLegacy(e.qualified(part.name), part)
+		if err != nil {
+			return nil, err
+		}
+		if legacy {
+			continue
+		}
+		name := e.inSchema(p, part.name)
+		steps = append(steps, PartitionStep{
+			Comment: p.until(part),
+			Names:   []string{part.name},
+			Drop:    true,
+			SQL:     []string{fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", p.quote(p.table), name), "DROP TABLE " + name},
+		})
+	}
+	return steps, nil
+}
+
+func (e *postgresPartitions) qualified(name string) string {
+	if strings.Contains(name, ".") {
+		return name
+	}
+	return e.schema + "." + name
+}
+
+func (*postgresPartitions) transaction() (begin, commit string) { return "BEGIN;\n\n", "\nCOMMIT;\n" }
+
+func (*postgresPartitions) locked(db *gorm.DB, table string, run func(*gorm.DB) error) error {
+	return db.Transaction(func(tx *gorm.DB) error {
+		if err := tx.Exec("SELECT pg_advisory_xact_lock(hashtext(?))", "gormflake partitions "+table).Error; err != nil {
+			return err
+		}
+		return run(tx)
+	})
+}
+
+// uncovered returns what the partitions leave free of a range, in order.
+func uncovered(lo, hi ID, there []idPartition) []idPartition {
+	var out []idPartition
+	for _, part := range there { // in the order of lo
+		if part.rest || part.hi <= lo || part.lo >= hi {
+			continue
+		}
+		if part.lo > lo {
+			out = append(out, idPartition{lo: lo, hi: part.lo})
+		}
+		lo = part.hi
+	}
+	if lo < hi {
+		out = append(out, idPartition{lo: lo, hi: hi})
+	}
+	return out
+}
+
+func checkName(name string, most int) error {
+	if len(name) > most {
+		return fmt.Errorf("%w: want names of at most %d bytes, got %s; shorten the table's name", ErrPartition, most, name)
+	}
+	return nil
+}
+
+// holdsLegacy reports whether a partition holds ids of AUTO_INCREMENT days.
+func (p *partitioner) holdsLegacy(table string, part idPartition) (bool, error) {
+	end := legacyEnd(p.source.layout)
+	if part.lo >= end {
+		return false, nil
+	}
+	return p.exists(table, part.lo, min(part.hi, end))
+}
+
+// until describes a partition that is dropped.
+func (p *partitioner) until(part idPartition) string {
+	return "drop the rows before " + p.source.layout.Decompose(part.hi).Time.Format(time.RFC3339)
+}
