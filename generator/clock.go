@@ -2,8 +2,6 @@ package generator
 
 import "time"
 
-func portableWallMillis() int64 { return time.Now().UnixMilli() }
-
 // clock counts ticks of a layout. now is nil for the machine's wall clock,
 // which is read faster without a call through a func value.
 type clock struct {

@@ -16,8 +16,8 @@ func (s *suite) testKey(t *testing.T) {
 	if seen := map[any]bool{store.Key(): true}; !seen[store.Key()] {
 		t.Errorf("Key() = %v, then %v; want one comparable key", store.Key(), store.Key())
 	}
-	if store.Timing() != store.Timing() {
-		t.Errorf("Timing() = %v, then %v; want it constant", store.Timing(), store.Timing())
+	if first, second := store.Timing(), store.Timing(); first != second {
+		t.Errorf("Timing() = %v, then %v; want it constant", first, second)
 	}
 	if timing := store.Timing(); timing.Window > 0 && (timing.Interval <= 0 || timing.Interval > timing.Window/2) {
 		t.Errorf("Timing() = %+v; want an interval of at most half the window", timing)
