@@ -2,6 +2,7 @@ package gormflake
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"reflect"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormflake/gormflake/generator"
+	"github.com/gormflake/gormflake/generator/lease/sqllease"
 )
 
 // pluginName is the key in gorm.Config.Plugins.
@@ -127,16 +129,25 @@ func (p *Plugin) Ready(ctx context.Context) error {
 
 // home is what the plugin remembers of the database that it serves.
 type home struct {
-	db      *gorm.DB
 	config  *gorm.Config
 	plugins uintptr // the identity of its map of plugins
-	pool    any     // *sql.DB, where it has one
+	pool    *sql.DB // nil where it has another kind
+	dialect sqllease.Dialect
+
+	memory     bool   // a SQLite database without a file
+	memoryName string // under which other pools share it
 }
 
 func newHome(db *gorm.DB) *home {
-	h := &home{db: db, config: db.Config, plugins: reflect.ValueOf(db.Plugins).Pointer()}
+	h := &home{config: db.Config, plugins: reflect.ValueOf(db.Plugins).Pointer()}
 	if pool, err := db.DB(); err == nil {
 		h.pool = pool
+	}
+	if db.Dialector != nil {
+		h.dialect = sqllease.Dialect(db.Name())
+	}
+	if h.dialect == sqllease.SQLite {
+		h.memoryName, h.memory = memoryName(db)
 	}
 	return h
 }

@@ -101,3 +101,26 @@ func TestZeroConfig(t *testing.T) {
 		})
 	}
 }
+
+func TestLeasesInTheDatabase(t *testing.T) {
+	db, err := gorm.Open(sqlite.Open("file:"+t.TempDir()+"/test.db"), &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	flake := install(t, db, gormflake.Config{})
+	if err := flake.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.AutoMigrate(&order{}); err != nil {
+		t.Fatal(err)
+	}
+	row := order{Customer: "a"}
+	if err := db.Create(&row).Error; err != nil || row.ID == 0 {
+		t.Fatalf("want a filled id, got %v, error %v", row.ID, err)
+	}
+}

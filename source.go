@@ -14,6 +14,7 @@ import (
 
 	"github.com/gormflake/gormflake/generator"
 	"github.com/gormflake/gormflake/generator/lease"
+	"github.com/gormflake/gormflake/generator/lease/sqllease"
 )
 
 // source is where the plugin's generator comes from.
@@ -62,17 +63,16 @@ func (p *Plugin) source() (source, error) {
 // store returns the store that leases in the database itself, or in memory
 // where the database is itself there.
 func (h *home) store() (store lease.Store, inMemory bool, err error) {
-	pool, ok := h.pool.(*sql.DB)
-	if !ok {
-		return nil, false, fmt.Errorf("%w: the database has no *sql.DB to lease on, only a %T; name a Store", ErrNotStarted, h.db.ConnPool)
+	pool := h.pool
+	if pool == nil {
+		return nil, false, fmt.Errorf("%w: the database has no *sql.DB to lease on; name a Store", ErrNotStarted)
 	}
-	if h.db.Name() == "sqlite" {
-		if name, ok := memoryName(h.db); ok {
-			return memories.get(pool, name), true, nil
-		}
+	if h.memory {
+		return memories.get(pool, h.memoryName), true, nil
 	}
-	store, err = storeOf(h.db)
-	return store, false, err
+	// The config of db may have another pool by now: gorm.Open puts its own
+	// into whatever config it is given.
+	return sqllease.New(pool, h.dialect), false, nil
 }
 
 // memoryName reports whether a SQLite database lives in memory, and under
