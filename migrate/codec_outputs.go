@@ -57,6 +57,9 @@ func (r *resolver) output(first, end int) output {
 	if r.at(end - 1).is("*") {
 		return output{star: true}
 	}
+	if r.at(first).isAny(passing) && r.at(first+1).is("(") {
+		return r.passed(first, end)
+	}
 	last, plain := r.begin[first]
 	ref := r.cols[last]
 	switch {
@@ -72,4 +75,26 @@ func (r *resolver) output(first, end int) output {
 		return output{name: name, column: ref.column, opaque: ref.column == nil && !ref.foreign}
 	}
 	return output{opaque: true}
+}
+
+// passing are the functions that yield one of their arguments, the first among
+// them.
+var passing = set("MAX", "MIN", "COALESCE", "IFNULL", "ANY_VALUE")
+
+// passed reads an item such as MAX(column) AS name.
+func (r *resolver) passed(first, end int) output {
+	closing := first + 2
+	for closing < end && !(r.tokens[closing].is(")") && r.level(closing) == r.level(first)+1) {
+		closing++
+	}
+	last, ok := r.begin[first+2]
+	rest := end - closing - 1
+	if !ok || !(r.at(last+1).is(",") || last+1 == closing) || rest > 2 || rest == 2 && !r.at(end-2).is("AS") {
+		return output{opaque: true}
+	}
+	ref := r.cols[last]
+	if ref.column == nil {
+		return output{opaque: true}
+	}
+	return output{name: r.tokens[end-1].text, column: ref.column}
 }

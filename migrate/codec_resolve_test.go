@@ -183,7 +183,7 @@ func TestOutputs(t *testing.T) {
 		"columns":     {"SELECT id, `active` FROM `orders`", []string{"id", "active"}, []string{"", "shop.orders.active"}},
 		"alias":       {"SELECT o.active AS a, u.active b FROM orders o JOIN users u ON u.id = o.id", []string{"a", "b"}, []string{"shop.orders.active", "shop.users.active"}},
 		"distinct":    {"SELECT DISTINCT active FROM orders", []string{"active"}, []string{"shop.orders.active"}},
-		"expression":  {"SELECT MAX(active) AS active, COUNT(*) FROM orders", []string{"active", "COUNT(*)"}, []string{"?shop.orders.active", ""}},
+		"expression":  {"SELECT MAX(active) AS active, COUNT(*) FROM orders", []string{"active", "COUNT(*)"}, []string{"shop.orders.active", ""}},
 		"renamed":     {"SELECT name AS active FROM orders", []string{"active"}, []string{""}},
 		"joined":      {"SELECT `users`.`id`,`Order`.`active` AS `Order__active` FROM `users` LEFT JOIN `orders` `Order` ON 1=1", []string{"id", "Order__active"}, []string{"", "shop.orders.active"}},
 		"returning":   {"INSERT INTO orders (active) VALUES ('Y') RETURNING id, active", []string{"id", "active"}, []string{"", "shop.orders.active"}},
