@@ -8,14 +8,7 @@ import (
 )
 
 func (s *suite) testBackfill(t *testing.T) {
-	if reason, ok := s.without[Backfill]; ok {
-		if b, able := s.open(t).(lease.Backfiller); able {
-			if block, err := b.ReserveBlock(newContext(t), blockRequest(newNamespace(), 1, 2, 1)); err == nil {
-				t.Fatalf("ReserveBlock = %+v, yet the suite is told that the store has not %s: %s", block, Backfill, reason)
-			}
-		}
-		s.needs(t, Backfill)
-	}
+	s.needs(t, Backfill)
 	t.Run("Blocks", s.testBlocks)
 	t.Run("Concurrent", s.testConcurrentBlocks)
 	t.Run("Invalid", s.testInvalidBlocks)

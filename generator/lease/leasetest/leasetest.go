@@ -34,9 +34,10 @@ const (
 	LayoutRecord Capability = "a kept layout record"
 	// Namespaces is more than one namespace in one store.
 	Namespaces Capability = "several namespaces"
-	// StableHighWater is that Lookup never shows a lower high water than
-	// before. Grants are disjoint in any case.
-	StableHighWater Capability = "high waters that never go down in Lookup"
+	// StableHighWater is that Lookup shows the same high water to all, which
+	// never goes down and is where the next grant starts. Grants are disjoint
+	// in any case.
+	StableHighWater Capability = "one high water for all"
 	// Backfill is lease.Backfiller.
 	Backfill Capability = "backfills"
 	// List is lease.Lister.
@@ -47,7 +48,7 @@ const (
 type Option func(*suite)
 
 // Without leaves out the cases that need a capability; the reason is printed.
-// A store that has it all the same fails the suite.
+// A store that is a lease.Backfiller or a lease.Lister all the same fails.
 func Without(c Capability, reason string) Option {
 	return func(s *suite) { s.without[c] = reason }
 }
@@ -109,8 +110,22 @@ type suite struct {
 func (s *suite) needs(t *testing.T, c Capability) {
 	t.Helper()
 	if reason, ok := s.without[c]; ok {
+		if has := s.has(t, c); has {
+			t.Fatalf("the store has %s, yet the suite is told that it has not: %s", c, reason)
+		}
 		t.Skipf("left out, the store has not %s: %s", c, reason)
 	}
+}
+
+// has asks the store's type for what it may implement.
+func (s *suite) has(t *testing.T, c Capability) (has bool) {
+	switch c {
+	case Backfill:
+		_, has = s.open(t).(lease.Backfiller)
+	case List:
+		_, has = s.open(t).(lease.Lister)
+	}
+	return has
 }
 
 // needsManyWorkers skips the case when the store has one worker id.
@@ -119,6 +134,12 @@ func (s *suite) needsManyWorkers(t *testing.T) {
 	if s.oneWorker {
 		t.Skipf("left out, the store has one worker id, %d", s.worker)
 	}
+}
+
+// stable reports whether Lookup shows just one high water.
+func (s *suite) stable() bool {
+	_, without := s.without[StableHighWater]
+	return !without
 }
 
 // deadline bounds every case; it never decides one.
