@@ -184,14 +184,14 @@ func (f *fleet) awaitSealed(members ...*member) {
 	})
 }
 
-// check stops the fleet and checks all that it did. It returns how many ids
-// there are, and how many worker ids more than one member used.
-func (f *fleet) check() (ids, shared int) {
+// check stops the fleet and checks all that it did.
+func (f *fleet) check() {
 	f.t.Helper()
-	ids, shared, twice := f.gather()
-	for i, text := range twice {
+	f.stop()
+	ids, wrong := f.inspect()
+	for i, text := range wrong {
 		if i == 5 {
-			f.t.Errorf("and %d more", len(twice)-i)
+			f.t.Errorf("and %d more", len(wrong)-i)
 			break
 		}
 		f.t.Error(text)
@@ -199,22 +199,23 @@ func (f *fleet) check() (ids, shared int) {
 	if ids == 0 {
 		f.t.Error("no ids were issued; the test shows nothing")
 	}
+	f.t.Logf("%d ids of %d members, %d errors met", ids, len(f.members), len(f.errs))
 	for _, err := range f.errs {
 		if !errors.Is(err, generator.ErrSealed) && !errors.Is(err, generator.ErrNotStarted) && !errors.Is(err, generator.ErrClockBehind) {
 			f.t.Errorf("an error without a type: %v", err)
 			break
 		}
 	}
-	return ids, shared
 }
 
-// gather stops the fleet and returns what is wrong with its ids.
-func (f *fleet) gather() (ids, shared int, wrong []string) {
-	f.stop()
+// inspect returns how many ids there are so far, and what is wrong with them.
+func (f *fleet) inspect() (ids int, wrong []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	layout := generator.Standard()
 	owners := map[generator.ID]string{}
-	users := map[int64]map[string]bool{}
 	for _, m := range f.members {
+		m.mu.Lock()
 		worker, last := int64(-1), generator.ID(0)
 		for _, id := range m.ids {
 			if other, ok := owners[id]; ok {
@@ -222,22 +223,14 @@ func (f *fleet) gather() (ids, shared int, wrong []string) {
 			}
 			owners[id] = m.name
 			w := layout.Decompose(id).Worker
-			if users[w] == nil {
-				users[w] = map[string]bool{}
-			}
-			users[w][m.name] = true
 			if w == worker && id <= last {
 				wrong = append(wrong, fmt.Sprintf("%s issued %d after %d under one worker id", m.name, id, last))
 			}
 			worker, last = w, id
 		}
+		m.mu.Unlock()
 	}
-	for _, by := range users {
-		if len(by) > 1 {
-			shared++
-		}
-	}
-	return len(owners), shared, wrong
+	return len(owners), wrong
 }
 
 // awaitLosses breaks the leases of members and waits until each has noticed.
@@ -251,6 +244,24 @@ func (f *fleet) awaitLosses(members []*member, breaking func()) {
 	eventually(f.t, "every member has lost its lease", func() bool {
 		for i, m := range members {
 			if m.opened.Load().Stats().Losses == before[i] {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// awaitExtends waits until each member has extended its lease n times more.
+func awaitExtends(t *testing.T, members []*member, n uint64) {
+	t.Helper()
+	extends := func(m *member) uint64 { return m.opened.Load().Stats().Extends }
+	before := make([]uint64, len(members))
+	for i, m := range members {
+		before[i] = extends(m)
+	}
+	eventually(t, "every member has extended its lease", func() bool {
+		for i, m := range members {
+			if extends(m) < before[i]+n {
 				return false
 			}
 		}

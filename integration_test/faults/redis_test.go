@@ -15,12 +15,8 @@ import (
 	"github.com/gormflake/gormflake/internal/servers"
 )
 
-// Windows of the tests: a short one where the fleet has to wait for guards or
-// seals, a long one where it must not run out.
-const (
-	short = 600 * time.Millisecond
-	long  = 6 * time.Second
-)
+// short is the window where a fleet has to wait for guards or seals.
+const short = 600 * time.Millisecond
 
 // redisFleet is a fleet that leases in Redis. Every member has a client of its
 // own, which goes to whatever server is the primary when it connects.
@@ -173,7 +169,7 @@ func TestRedisWithoutBootstrap(t *testing.T) {
 	g.join(2, append(durable, lease.Window(short), redislease.WithoutBootstrap())...)
 	g.awaitError(redislease.ErrNotBootstrapped)
 	g.stop()
-	if ids, _, _ := g.gather(); ids != 0 {
+	if ids, _ := g.inspect(); ids != 0 {
 		t.Errorf("%d ids were issued in a namespace that is missing", ids)
 	}
 	f.check()
@@ -191,15 +187,7 @@ func TestRedisScriptsFlushed(t *testing.T) {
 	f.awaitIssue("the fleet starts")
 	for range 5 {
 		do(t, client, "SCRIPT", "FLUSH")
-		before := extends(members)
-		eventually(t, "every member has extended", func() bool {
-			for i, n := range extends(members) {
-				if n < before[i]+2 {
-					return false
-				}
-			}
-			return true
-		})
+		awaitExtends(t, members, 2)
 	}
 	f.check()
 	for _, m := range members {
@@ -207,14 +195,6 @@ func TestRedisScriptsFlushed(t *testing.T) {
 			t.Errorf("%s: %d extensions failed, %d leases were lost; want none", m.name, s.ExtendFailures, s.Losses)
 		}
 	}
-}
-
-func extends(members []*member) []uint64 {
-	n := make([]uint64, len(members))
-	for i, m := range members {
-		n[i] = m.opened.Load().Stats().Extends
-	}
-	return n
 }
 
 // TestRedisHung freezes the server: ids go on until the grants end, and no
@@ -229,11 +209,9 @@ func TestRedisHung(t *testing.T) {
 	srv.Pause(t)
 	f.awaitIssue("the fleet goes on while the server hangs")
 	f.awaitSealed(members...)
-	sealed := make([]int, len(members))
-	for i, m := range members {
+	for _, m := range members {
 		eventually(t, "a refusal", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.refusals) > 0 })
 		m.mu.Lock()
-		sealed[i] = len(m.ids)
 		if first := m.refusals[0]; first.at.Before(first.highWater.Add(-maxWait)) {
 			t.Errorf("%s was refused an id at %v, its grant ends at %v: %v", m.name, first.at, first.highWater, first.err)
 		}
