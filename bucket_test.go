@@ -138,7 +138,7 @@ func TestAggregateBy(t *testing.T) {
 
 func TestCountByOpenWindows(t *testing.T) {
 	ctx := context.Background()
-	db := memoryWithSource(t, &measurement{})
+	db := memoryWithPlugin(t, &measurement{})
 	count := func(w Window, width Width) []Bucket {
 		t.Helper()
 		got, err := CountBy(ctx, db.Model(&measurement{}), w, width)
@@ -193,7 +193,8 @@ func TestCountByOpenWindows(t *testing.T) {
 
 func TestCountByOfAQuery(t *testing.T) {
 	ctx := context.Background()
-	db := shop(t)
+	db := memoryWithPlugin(t, &customer{}, &order{})
+	shop(t, db)
 	got, err := AggregateBy(ctx, db.Model(&order{}).Joins("JOIN customers c ON c.id = orders.customer_id").Where("c.name <> ?", "customer 3"),
 		Between(day(2), day(5)).Column("c.id"), Days(time.UTC), "orders.amount")
 	if err != nil {
@@ -210,7 +211,7 @@ func TestCountByOfAQuery(t *testing.T) {
 
 func TestBucketErrors(t *testing.T) {
 	ctx := context.Background()
-	db := memoryWithSource(t, &measurement{})
+	db := memoryWithPlugin(t, &measurement{})
 	w := Between(day(1), day(2))
 	count := func(db *gorm.DB, w Window, width Width) error { _, err := CountBy(ctx, db, w, width); return err }
 	rows := db.Model(&measurement{})

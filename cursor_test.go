@@ -14,9 +14,8 @@ import (
 
 // numbered fills a table of orders with the ids 10, 20, 30 and so on, every
 // second of them of an amount of 1, the others of 0.
-func numbered(t testing.TB, n int) *gorm.DB {
+func numbered(t testing.TB, db *gorm.DB, n int) {
 	t.Helper()
-	db := memoryWithSource(t, &customer{}, &order{})
 	rows := make([]order, n)
 	for i := range rows {
 		rows[i] = order{ID: int64(i+1) * 10, Amount: float64(i % 2)}
@@ -24,7 +23,6 @@ func numbered(t testing.TB, n int) *gorm.DB {
 	if err := db.Create(&rows).Error; err != nil {
 		t.Fatal(err)
 	}
-	return db
 }
 
 func keys(rows []order) []int64 {
@@ -35,9 +33,11 @@ func keys(rows []order) []int64 {
 	return out
 }
 
-func TestCursor(t *testing.T) {
+func TestCursor(t *testing.T) { each(t, []any{&customer{}, &order{}}, testCursor) }
+
+func testCursor(t *testing.T, db *gorm.DB) {
 	ctx := context.Background()
-	db := numbered(t, 6)
+	numbered(t, db, 6)
 	find := func(tx *gorm.DB) ([]order, error) {
 		var rows []order
 		err := tx.Find(&rows).Error
@@ -104,7 +104,8 @@ func TestCursor(t *testing.T) {
 }
 
 func TestCursorErrors(t *testing.T) {
-	db := numbered(t, 6)
+	db := memoryWithPlugin(t, &customer{}, &order{})
+	numbered(t, db, 6)
 	var rows []order
 	var row order
 	for name, c := range map[string]struct {
@@ -141,7 +142,7 @@ func TestCursorErrors(t *testing.T) {
 // TestCursorLag: a row that is committed late, with an id of its own time, is
 // seen by a reader that keeps its distance and lost by one that does not.
 func TestCursorLag(t *testing.T) {
-	db := memoryWithSource(t, &customer{}, &order{})
+	db := memoryWithPlugin(t, &customer{}, &order{})
 	at := func(before time.Duration) ID { return idAt(t, testClock.Add(-before), 1, 0) }
 	insert := func(ids ...ID) {
 		t.Helper()
@@ -178,8 +179,10 @@ func TestCursorLag(t *testing.T) {
 	}
 }
 
-func TestAround(t *testing.T) {
-	db := numbered(t, 9)
+func TestAround(t *testing.T) { each(t, []any{&customer{}, &order{}}, testAround) }
+
+func testAround(t *testing.T, db *gorm.DB) {
+	numbered(t, db, 9)
 	ctx := context.Background()
 	if err := db.Delete(&order{}, 60).Error; err != nil { // softly
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package gormflake
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -53,7 +54,7 @@ func keyColumn(stmt *gorm.Statement, name string, foreign bool) (clause.Column, 
 		s = stmt.Schema
 	}
 	if name == "" {
-		field, err := primaryKey(s, foreign)
+		field, err := primaryKey(stmt.DB, s, foreign)
 		if err != nil {
 			return clause.Column{}, false, err
 		}
@@ -88,8 +89,9 @@ func cutColumn(name string) (table, column string, found bool) {
 	return name[:i], name[i+1:], true
 }
 
-// primaryKey returns a model's one 64-bit primary key.
-func primaryKey(s *schema.Schema, foreign bool) (*schema.Field, error) {
+// primaryKey returns a model's one 64-bit primary key. Unless the ids are of
+// someone else's making, the database must not number it.
+func primaryKey(db *gorm.DB, s *schema.Schema, foreign bool) (*schema.Field, error) {
 	fail := func(format string, args ...any) (*schema.Field, error) {
 		return nil, fmt.Errorf("%w: %s", ErrNoKey, fmt.Sprintf(format, args...))
 	}
@@ -109,8 +111,8 @@ func primaryKey(s *schema.Schema, foreign bool) (*schema.Field, error) {
 	case !holdsInt64(field):
 		return fail("the key %s.%s is a %s; want an int64 or uint64, such as gormflake.ID, or name a snowflake column with Column(\"name\")",
 			s.Name, field.Name, field.FieldType)
-	case !foreign && taggedAutoIncrement(field):
-		return fail("the key %s.%s is tagged autoIncrement, so the database numbers its rows; name a snowflake column with Column(\"name\")",
+	case !foreign && (taggedAutoIncrement(field) || field.AutoIncrement && !filled(db, s, field)):
+		return fail("the database numbers the key %s.%s, and no plugin fills it; make it a gormflake.ID, name a snowflake column with Column(\"name\"), or say with In(layout) that its ids are snowflakes all the same",
 			s.Name, field.Name)
 	}
 	return field, nil
@@ -127,6 +129,21 @@ func holdsInt64(field *schema.Field) bool {
 			field.GORMDataType == "bigint"
 	}
 	return false
+}
+
+// filled reports whether the plugin on db fills a field. Without a plugin
+// nobody knows.
+func filled(db *gorm.DB, s *schema.Schema, field *schema.Field) bool {
+	p, ok := From(db)
+	if !ok {
+		return true
+	}
+	if found, ok := p.plans.Load(s); ok {
+		return found.(*plan).fills(field)
+	}
+	db = db.Session(&gorm.Session{NewDB: true, Context: context.Background()})
+	db.Statement.Schema = s
+	return p.planOf(db).fills(field)
 }
 
 func taggedAutoIncrement(field *schema.Field) bool {

@@ -12,9 +12,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestPage(t *testing.T) {
+func TestPage(t *testing.T) { each(t, []any{&customer{}, &order{}}, testPage) }
+
+func testPage(t *testing.T, db *gorm.DB) {
 	ctx := context.Background()
-	db := numbered(t, 5)
+	numbered(t, db, 5)
 	at := EncodeCursor
 	for name, c := range map[string]struct {
 		args           PageArgs
@@ -61,7 +63,8 @@ func TestPage(t *testing.T) {
 
 func TestPageOfAQuery(t *testing.T) {
 	ctx := context.Background()
-	db := shop(t)
+	db := memoryWithPlugin(t, &customer{}, &order{})
+	shop(t, db)
 	if err := db.Delete(&order{}, On(day(3))).Error; err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +106,8 @@ func TestPageOfAQuery(t *testing.T) {
 
 func TestPageErrors(t *testing.T) {
 	ctx := context.Background()
-	db := numbered(t, 3)
+	db := memoryWithPlugin(t, &customer{}, &order{})
+	numbered(t, db, 3)
 	type text struct {
 		ID string `gorm:"primaryKey"`
 	}
@@ -136,7 +140,7 @@ func TestPageErrors(t *testing.T) {
 // random: every row that was there throughout comes exactly once, in order.
 func TestPagesAreStable(t *testing.T) {
 	ctx := context.Background()
-	db := memoryWithSource(t, &customer{}, &order{})
+	db := memoryWithPlugin(t, &customer{}, &order{})
 	rapid.Check(t, func(t *rapid.T) {
 		if err := db.Exec("DELETE FROM orders").Error; err != nil {
 			t.Fatal(err)

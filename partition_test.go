@@ -28,9 +28,7 @@ func partitioned(t *testing.T, test func(t *testing.T, db *gorm.DB)) {
 	t.Helper()
 	servers.Each(t, append(servers.MySQLKinds(), servers.Postgres), func(t *testing.T, srv *servers.Server) {
 		db := srv.Open(t, nil)
-		if err := db.Use(fixedSource{}); err != nil {
-			t.Fatal(err)
-		}
+		install(t, db, nil)
 		migrate := db
 		if db.Name() == "postgres" {
 			migrate = db.Set("gorm:table_options", "PARTITION BY RANGE (id)")
@@ -277,9 +275,7 @@ func TestPlanGoesStale(t *testing.T) {
 func TestPartitionSQL(t *testing.T) {
 	servers.Each(t, []servers.Kind{servers.Postgres, servers.MariaDB}, func(t *testing.T, srv *servers.Server) {
 		db := srv.Open(t, nil)
-		if err := db.Use(fixedSource{}); err != nil {
-			t.Fatal(err)
-		}
+		install(t, db, nil)
 		want := "-- 2024-05-01T00:00:00Z to 2024-07-01T00:00:00Z, and all other rows; this rewrites the table\n" +
 			"ALTER TABLE `readings` PARTITION BY RANGE (`id`) (PARTITION p_before VALUES LESS THAN (1235017845964800000),\n" +
 			"  PARTITION p20240501 VALUES LESS THAN (1246251869798400000),\n" +

@@ -105,7 +105,7 @@ func TestDeleteBefore(t *testing.T) {
 
 // TestDeleteBeforeStopsAndResumes ends the context within a progress call.
 func TestDeleteBeforeStopsAndResumes(t *testing.T) {
-	db := memoryWithSource(t, &event{})
+	db := memoryWithPlugin(t, &event{})
 	events(t, db)
 	ctx, cancel := context.WithCancel(context.Background())
 	opts := RetentionOptions{BatchSize: 3, SoftDelete: true, Progress: func(r RetentionResult) {
@@ -192,7 +192,7 @@ func TestPause(t *testing.T) {
 // TestArchiveBeforeNoticesWriters inserts a row of the past between the copy
 // and the deletion: it must not be deleted without a copy.
 func TestArchiveBeforeNoticesWriters(t *testing.T) {
-	db := memoryWithSource(t, &event{})
+	db := memoryWithPlugin(t, &event{})
 	if err := db.Table("events_archive").AutoMigrate(&event{}); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestRetentionErrors(t *testing.T) {
 	type text struct {
 		ID string `gorm:"primaryKey"`
 	}
-	db := memoryWithSource(t, &event{}, &measurement{})
+	db := memoryWithPlugin(t, &event{}, &measurement{})
 	if err := db.Exec("CREATE TABLE narrow (id bigint)").Error; err != nil {
 		t.Fatal(err)
 	}

@@ -13,20 +13,13 @@ import (
 	"github.com/gormflake/gormflake/internal/servers"
 )
 
-// each runs a test on every SQL server, in a database with a layout and a
-// clock and tables of the models.
+// each runs a test on every SQL server, in a database with the
+// plugin and tables of the models.
 func each(t *testing.T, models []any, test func(t *testing.T, db *gorm.DB)) {
 	t.Helper()
 	servers.EachSQL(t, func(t *testing.T, srv *servers.Server) {
 		db := srv.Open(t, nil)
-		if err := db.Use(fixedSource{}); err != nil {
-			t.Fatal(err)
-		}
-		if len(models) > 0 {
-			if err := db.AutoMigrate(models...); err != nil {
-				t.Fatal(err)
-			}
-		}
+		install(t, db, models)
 		test(t, db)
 	})
 }
@@ -187,7 +180,7 @@ func TestTimeOfNegative(t *testing.T) {
 }
 
 func TestTimeOfErrors(t *testing.T) {
-	db := memoryWithSource(t, &customer{}, &order{})
+	db := memoryWithPlugin(t, &customer{}, &order{})
 	for name, c := range map[string]struct{ got, want error }{
 		"no model":          {db.Table("orders").Select("?", TimeOf("")).Find(&[]map[string]any{}).Error, ErrNoKey},
 		"a float":           {db.Model(&order{}).Select("?", TimeOf("amount")).Find(&[]map[string]any{}).Error, ErrNoKey},

@@ -287,13 +287,8 @@ func sourceOf(db *gorm.DB, layout generator.Layout, given bool) (idSource, error
 // statementSource returns the layout and the clock of the plugin on db, and
 // whether there is one.
 func statementSource(db *gorm.DB) (idSource, bool) {
-	source := idSource{now: time.Now}
-	p, ok := db.Plugins["gormflake"].(interface {
-		Layout() generator.Layout
-		Now() time.Time
-	})
-	if !ok {
-		return source, false
+	if p, ok := From(db); ok {
+		return idSource{layout: p.Layout(), now: p.Now}, true
 	}
-	return idSource{layout: p.Layout(), now: p.Now}, true
+	return idSource{now: time.Now}, false
 }
