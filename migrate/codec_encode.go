@@ -68,7 +68,7 @@ func (p *plan) encode(query string, args []any, warn func(*UnprovenBoolError) er
 		case assigned:
 			out.assigns = true
 		case compared:
-			out.predicates = out.predicates || s.column.partner == nil && s.column.encoding.danger(members{yes: v, no: !v})
+			out.predicates = out.predicates || s.column.narrow(v, p.writes)
 			m := tests[s.test]
 			if m == nil {
 				m = &members{}
@@ -77,7 +77,7 @@ func (p *plan) encode(query string, args []any, warn func(*UnprovenBoolError) er
 			m.add(v)
 		}
 	}
-	out.sql = rewrite(query, tests)
+	out.sql = rewrite(query, tests, p.writes)
 	return out, nil
 }
 
@@ -116,14 +116,14 @@ func (m *members) add(v bool) {
 
 // rewrite puts comparisons into a form that stays right, or at least matches no
 // wrong row, when the column changes between this moment and the execution.
-func rewrite(query string, tests map[*comparison]*members) string {
+func rewrite(query string, tests map[*comparison]*members, writes bool) string {
 	type edit struct {
 		test *comparison
 		text string
 	}
 	var edits []edit
 	for test, m := range tests {
-		if text := test.form(*m); text != "" {
+		if text := test.form(*m, writes); text != "" {
 			edits = append(edits, edit{test, text})
 		}
 	}
@@ -142,41 +142,79 @@ func rewrite(query string, tests map[*comparison]*members) string {
 	return b.String()
 }
 
+// narrow reports whether a comparison with v matches nothing, rather than the right
+// rows, once the column has changed.
+func (c *column) narrow(v, writes bool) bool {
+	if c.partner != nil {
+		if !writes || c.partner.Kind == Bit || c.encoding.Kind == Bit {
+			return false
+		}
+		if c.encoding.Kind == Integer {
+			return !c.partner.numeric()
+		}
+	}
+	return c.encoding.danger(members{yes: v, no: !v})
+}
+
 // form is the comparison's robust form; empty if it is robust as it stands.
 //
 // MySQL compares a tinyint with the text 'Y' as 0 = 0: a program that still sends
 // labels after the column became a tinyint would match, and delete, the rows that
 // are false. Hence:
 //
-//   - while the table has both columns of a migration, the comparison names both
-//     forms and is right before and after the swap;
-//   - otherwise a comparison that could match wrong rows is made to match none.
-func (t *comparison) form(m members) string {
-	c := t.column
-	if c.partner != nil {
+//   - while the table has both columns of a migration, a SELECT's comparison names
+//     both forms and is right before and after the swap;
+//   - otherwise, and in what writes, where MySQL's strict mode refuses to compare a
+//     number with a label, a comparison that could match wrong rows is made to
+//     match none.
+func (t *comparison) form(m members, writes bool) string {
+	switch c := t.column; {
+	case c.partner != nil && !writes:
 		return t.both(m)
-	}
-	if !c.encoding.danger(m) {
+	case c.encoding.Kind == Integer:
+		return t.number()
+	case c.encoding.danger(m):
+		return t.label(m)
+	default:
 		return ""
 	}
-	negative, equals := t.operator == "<>" || t.operator == "NOT IN", " = "
+}
+
+func (t *comparison) negative() bool { return t.operator == "<>" || t.operator == "NOT IN" }
+
+// label narrows a comparison with a label that a tinyint would take for a number.
+func (t *comparison) label(m members) string {
+	equals := " = "
 	if t.operator == "<=>" { // it is never NULL, so nothing beside it may be
 		equals = " <=> "
 	}
-	base := t.subject + " " + t.operator + " " + t.right(nil)
-	number := quoteString(strconv.FormatInt(leadingNumber(c.encoding.Label(m.yes)), 10))
+	base := t.subject + " " + t.operator + " " + t.right()
+	number := quoteString(strconv.FormatInt(leadingNumber(t.column.encoding.Label(m.yes)), 10))
+	today := quoteString(decimalText(m.yes))
 	switch {
-	case negative != t.negated:
-		// The comparison, or its negation, must not widen: exclude today's form too.
-		if negative {
-			return "(" + base + " AND " + t.subject + " <> " + quoteString(decimalText(m.yes)) + ")"
-		}
-		return "(" + base + " OR " + t.subject + equals + quoteString(decimalText(m.yes)) + ")"
-	case negative: // under NOT: NOT (column <> 'Y') must match no false row
-		return "(" + base + " OR " + t.subject + " = " + number + ")"
-	default:
+	case t.negative() && !t.negated: // match no true row
+		return "(" + base + " AND " + t.subject + " <> " + today + ")"
+	case t.negative(): // the NOT around it must match no false row
+		return "(" + base + " OR " + t.subject + equals + number + ")"
+	case t.negated: // the NOT around it must match no true row
+		return "(" + base + " OR " + t.subject + equals + today + ")"
+	default: // match no false row
 		return "(" + base + " AND " + t.subject + " <> " + number + ")"
 	}
+}
+
+// number narrows a comparison with a number that the enum of a rollback would
+// differ from in every row. A label is greater than '999' and a tinyint is less.
+func (t *comparison) number() string {
+	p := t.column.partner
+	if p == nil || p.Kind == Bit || p.numeric() || leadingNumber(p.True) != 0 || leadingNumber(p.False) != 0 || t.negative() == t.negated {
+		return ""
+	}
+	base := t.subject + " " + t.operator + " " + t.right()
+	if t.negative() {
+		return "(" + base + " AND " + t.subject + " < '999')"
+	}
+	return "(" + base + " OR (" + t.subject + " > '999') IS TRUE)"
 }
 
 // both is the comparison for a column that is about to change its form, or just
@@ -202,7 +240,7 @@ func (t *comparison) both(m members) string {
 			more = append(more, quoteString(decimalText(v)))
 		}
 	}
-	text := t.subject + " IN " + t.rightList(more)
+	text := t.subject + " IN (" + strings.Join(append([]string{t.values}, more...), ", ") + ")"
 	if labels.danger(m) {
 		text += " AND " + t.subject + " <> " + quoteString(strconv.FormatInt(leadingNumber(labels.Label(m.yes)), 10))
 	}
@@ -217,15 +255,12 @@ func (t *comparison) both(m members) string {
 	}
 }
 
-func (t *comparison) right(more []string) string {
-	if !t.list {
-		return t.values
+// right is the right side as it was written.
+func (t *comparison) right() string {
+	if t.list {
+		return "(" + t.values + ")"
 	}
-	return t.rightList(more)
-}
-
-func (t *comparison) rightList(more []string) string {
-	return "(" + strings.Join(append([]string{t.values}, more...), ", ") + ")"
+	return t.values
 }
 
 // danger reports whether the labels, compared with a tinyint, could match rows of
