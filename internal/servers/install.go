@@ -13,17 +13,17 @@ import (
 
 // locate fills in the paths of programs, in the PATH or in the given folders
 // (patterns are allowed; the newest version is taken). What is missing is
-// installed from Debian packages if that is possible.
-func locate(ctx context.Context, kind Kind, packages []string, programs map[string]*string, folders ...string) error {
+// installed if that is possible.
+func locate(ctx context.Context, kind Kind, from packages, programs map[string]*string, folders ...string) error {
 	missing := lookUp(programs, folders)
 	if len(missing) == 0 {
 		return nil
 	}
-	if err := installPackages(ctx, packages, func() bool { return len(lookUp(programs, folders)) == 0 }); err != nil {
+	if err := from.install(ctx, func() bool { return len(lookUp(programs, folders)) == 0 }); err != nil {
 		return unavailable(kind, "%s not found, and %v", strings.Join(missing, ", "), err)
 	}
 	if missing = lookUp(programs, folders); len(missing) > 0 {
-		return unavailable(kind, "%s not found, even after installing %s", strings.Join(missing, ", "), strings.Join(packages, ", "))
+		return unavailable(kind, "%s not found, even after installing %s", strings.Join(missing, ", "), from)
 	}
 	return nil
 }
@@ -49,21 +49,27 @@ func lookUp(programs map[string]*string, folders []string) (missing []string) {
 	return missing
 }
 
-// installPackages installs Debian packages, one program at a time on a
-// machine; there may be nothing left to do when its turn comes.
+// packages are Debian packages to install together; each further entry is what
+// to try where the one before doesn't exist, since names differ between
+// releases.
+type packages []string
+
+func (p packages) String() string { return p[0] }
+
+// install installs the packages, one program at a time on a machine; there may
+// be nothing left to do when its turn comes.
 //
 // A package may start a service of its own. It is left alone: the harness
 // starts its processes on other ports with their own data.
-func installPackages(ctx context.Context, packages []string, there func() bool) error {
+func (p packages) install(ctx context.Context, there func() bool) error {
 	if switchedOn("GORMFLAKE_NO_INSTALL") {
 		return errors.New("GORMFLAKE_NO_INSTALL is set")
 	}
-	wanted := strings.Join(packages, " ")
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("there is no apt-get to install %s with; install it by hand", wanted)
+		return fmt.Errorf("there is no apt-get to install %s with; install it by hand", p)
 	}
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("only root may install it; run: sudo apt-get install %s", wanted)
+		return fmt.Errorf("only root may install it; run: sudo apt-get install %s", p)
 	}
 	cache, err := cacheFolder()
 	if err != nil {
@@ -77,24 +83,37 @@ func installPackages(ctx context.Context, packages []string, there func() bool) 
 	if there() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
-	install := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
-	if _, err := aptGet(ctx, install...); err == nil {
+	if p.installFirst(ctx) == nil {
 		return nil
 	}
 	// The package lists may be missing, as in a container, or out of date.
 	if out, err := aptGet(ctx, "update"); err != nil {
 		return fmt.Errorf("apt-get update failed: %w: %s", err, lastLine(out))
 	}
-	if out, err := aptGet(ctx, install...); err != nil {
-		return fmt.Errorf("apt-get install %s failed: %w: %s", wanted, err, lastLine(out))
+	return p.installFirst(ctx)
+}
+
+// installFirst installs the first entry that can be had.
+func (p packages) installFirst(ctx context.Context) error {
+	var failures []error
+	for _, entry := range p {
+		out, err := aptGet(ctx, append([]string{"install", "-y", "--no-install-recommends"}, strings.Fields(entry)...)...)
+		if err == nil {
+			return nil
+		}
+		failures = append(failures, fmt.Errorf("apt-get install %s failed: %w: %s", entry, err, lastLine(out)))
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 func aptGet(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q", "-o", "DPkg::Lock::Timeout=300"}, args...)...)
+	// The machine's packages needn't survive a power failure in this minute;
+	// forcing each file to the disk takes most of the time.
+	cmd := exec.CommandContext(ctx, "apt-get", append([]string{
+		"-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Options::=--force-unsafe-io",
+	}, args...)...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
 	// A service that a package starts may keep the output open.
 	cmd.WaitDelay = 5 * time.Second

@@ -23,11 +23,7 @@ func needLibraries(ctx context.Context, home string) error {
 		return err
 	}
 	there := func() bool { return tryServer(ctx, home) == nil }
-	err := installPackages(ctx, []string{"libaio1", "libnuma1"}, there)
-	if err != nil {
-		err = installPackages(ctx, []string{"libaio1t64", "libnuma1"}, there)
-	}
-	if err != nil {
+	if err := (packages{"libaio1 libnuma1", "libaio1t64 libnuma1"}).install(ctx, there); err != nil {
 		return err
 	}
 	if there() {

@@ -75,7 +75,8 @@ type mariaDB struct {
 }
 
 func (m *mariaDB) find(ctx context.Context) error {
-	return locate(ctx, MariaDB, []string{"mariadb-server"}, map[string]*string{
+	// Without the package mariadb-server, which would start a service.
+	return locate(ctx, MariaDB, packages{"mariadb-server-core mariadb-client-core", "mariadb-server"}, map[string]*string{
 		"mariadbd": &m.server, "mariadb-install-db": &m.install,
 	}, "/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/opt/homebrew/bin")
 }

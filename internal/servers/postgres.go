@@ -13,7 +13,7 @@ import (
 type postgresServer struct{ server, initdb string }
 
 func (s *postgresServer) find(ctx context.Context) error {
-	return locate(ctx, Postgres, []string{"postgresql"}, map[string]*string{
+	return locate(ctx, Postgres, packages{"postgresql"}, map[string]*string{
 		"postgres": &s.server, "initdb": &s.initdb,
 	}, postgresFolders)
 }

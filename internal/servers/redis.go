@@ -13,7 +13,7 @@ import (
 type redisServer struct{ server string }
 
 func (s *redisServer) find(ctx context.Context) error {
-	return locate(ctx, Redis, []string{"redis-server"}, map[string]*string{"redis-server": &s.server},
+	return locate(ctx, Redis, packages{"redis-server"}, map[string]*string{"redis-server": &s.server},
 		"/usr/local/bin", "/opt/homebrew/bin")
 }
 
