@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormflake/gormflake/generator"
 )
@@ -159,15 +160,28 @@ func (p *Plugin) beforeInsert(db *gorm.DB) {
 		return
 	}
 	db.Statement.Schema = plan.insert
+	plan.prepareUpsert(db)
 }
 
-// afterInsert undoes what beforeInsert has changed.
+// afterInsert undoes what beforeInsert has changed, and replaces the ids of
+// rows that an upsert has not inserted.
 func (p *Plugin) afterInsert(db *gorm.DB) {
 	plan := p.planOf(db)
 	if plan == nil {
 		return
 	}
 	db.Statement.Schema = plan.schema
+	if db.Error != nil || db.DryRun || len(db.Statement.Clauses) == 0 {
+		return
+	}
+	if _, ok := db.Statement.Clauses["ON CONFLICT"]; !ok {
+		return
+	}
+	if conflict, ok := db.InstanceGet(upsertKey); ok {
+		if err := plan.settle(db, conflict.(clause.OnConflict)); err != nil {
+			_ = db.AddError(err)
+		}
+	}
 }
 
 // holds reports whether the caller holds what a lease may have to wait for: a

@@ -24,6 +24,9 @@ type plan struct {
 	reaches bool
 	err     error
 	warn    sync.Once
+
+	indexing sync.Once
+	indexes  []uniqueIndex // what upserts may meet a row by; after indexing
 }
 
 // target is a field to be filled.
