@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"gorm.io/driver/mysql"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/gormflake/gormflake"
+	"github.com/gormflake/gormflake/generator"
+	"github.com/gormflake/gormflake/generator/lease"
+	"github.com/gormflake/gormflake/internal/servers"
+)
+
+// keyedOrder is sliced by its key. Its created_at is a plain column.
+type keyedOrder struct {
+	ID        gormflake.ID `gorm:"primaryKey"`
+	CreatedAt time.Time
+	Customer  string `gorm:"size:40"`
+	Amount    int64
+	Paid      bool
+}
+
+// datedOrder is the same table with an index on created_at.
+type datedOrder struct {
+	ID        gormflake.ID `gorm:"primaryKey"`
+	CreatedAt time.Time    `gorm:"index"`
+	Customer  string       `gorm:"size:40"`
+	Amount    int64
+	Paid      bool
+}
+
+const (
+	windowShare = 20          // a window is this part of the table: 100,000 rows of 2 million
+	windowCount = 6           // windows measured, spread over the table
+	windowChunk = 10_000      // rows inserted into one table before the other's turn
+	windowBatch = 1_000       // rows in a statement
+	spacing     = time.Second // on average, between two rows
+)
+
+// windows compares time windows over the key with an index on created_at, on
+// each server: queries, inserts and size.
+func windows(out io.Writer, rounds, rows int) error {
+	fmt.Fprintf(out, "Windows by the key against an indexed created_at, through GORM: %d rows, windows of %d; how many times faster, or smaller\n\n",
+		rows, rows/windowShare)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "server\taggregate\tFind\tcount\tinsert\tsize, of theirs\tms: aggregate\tFind\tinsert/1000\t")
+	for _, kind := range []servers.Kind{servers.Postgres, servers.MariaDB, servers.MySQL57} {
+		c, err := compareWindows(kind, rounds, rows)
+		if errors.Is(err, servers.ErrUnavailable) && os.Getenv("GORMFLAKE_REQUIRE_SERVERS") == "" {
+			fmt.Fprintf(os.Stderr, "skipped: %v\n", err)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind, err)
+		}
+		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t\n", kind,
+			c.aggregate.ratio(), c.find.ratio(), c.count.ratio(), c.insert.ratio(), float64(c.size[0])/float64(c.size[1]),
+			c.aggregate.ms(windowCount), c.find.ms(windowCount), c.insert.ms(rows/windowBatch))
+	}
+	return w.Flush()
+}
+
+// versus is the time that both sides took: ours and theirs.
+type versus [2]time.Duration
+
+func (v versus) ratio() float64   { return float64(v[1]) / float64(v[0]) }
+func (v versus) ms(n int) float64 { return float64(v[0].Microseconds()) / 1000 / float64(max(n, 1)) }
+
+type comparison struct {
+	aggregate, find, count, insert versus
+	size                           [2]int64 // bytes, with indexes
+}
+
+func compareWindows(kind servers.Kind, rounds, rows int) (c comparison, err error) {
+	ctx := context.Background()
+	settings := []servers.Option{servers.Setting("innodb-buffer-pool-size", "1G"), servers.Setting("innodb-log-file-size", "256M")}
+	if kind == servers.Postgres {
+		settings = []servers.Option{servers.Setting("shared_buffers", "1GB"), servers.Setting("max_wal_size", "4GB"), servers.Setting("jit", "off")}
+	}
+	server, err := servers.Start(ctx, kind, settings...)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	db, err := openWindows(ctx, kind, server)
+	if err != nil {
+		return c, err
+	}
+	first, last, err := fillWindows(db, rows, &c)
+	if err != nil {
+		return c, err
+	}
+	for i, table := range []string{"keyed_orders", "dated_orders"} {
+		if c.size[i], err = tableSize(db, table); err != nil {
+			return c, err
+		}
+	}
+	width := last.Sub(first) / windowShare
+	r := rand.New(rand.NewPCG(1, 2))
+	for range windowCount {
+		from := first.Add(time.Duration(r.Int64N(int64(last.Sub(first) - width))))
+		if err := measureWindow(db, from, from.Add(width), rounds, &c); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func openWindows(ctx context.Context, kind servers.Kind, server *servers.Process) (*gorm.DB, error) {
+	config := func() *gorm.Config { return &gorm.Config{Logger: logger.Discard, SkipDefaultTransaction: true} }
+	dialector := postgres.Open(server.DSN(""))
+	if kind != servers.Postgres {
+		root, err := gorm.Open(mysql.Open(server.DSN("")), config())
+		if err != nil {
+			return nil, err
+		}
+		if err := root.Exec("CREATE DATABASE windows").Error; err != nil {
+			return nil, err
+		}
+		dialector = mysql.Open(server.DSN("windows"))
+	}
+	db, err := gorm.Open(dialector, config())
+	if err != nil {
+		return nil, err
+	}
+	g, err := generator.Open(ctx, generator.Config{Store: lease.Memory(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Use(gormflake.New(gormflake.Config{Generator: g})); err != nil {
+		return nil, err
+	}
+	return db, db.AutoMigrate(&keyedOrder{}, &datedOrder{})
+}
+
+// fillWindows inserts the same rows into both tables, by turns.
+func fillWindows(db *gorm.DB, rows int, c *comparison) (first, last time.Time, err error) {
+	layout := generator.Standard()
+	r := rand.New(rand.NewPCG(3, 4))
+	first = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+	last = first
+	for done, turn := 0, 0; done < rows; turn++ {
+		n := min(windowChunk, rows-done)
+		ours, theirs := make([]keyedOrder, n), make([]datedOrder, n)
+		for i := range ours {
+			last = last.Add(time.Duration(r.Int64N(int64(2 * spacing)))).Truncate(time.Millisecond).Add(time.Millisecond)
+			id, err := layout.Compose(last, 1, int64(i%4096))
+			if err != nil {
+				return first, last, err
+			}
+			ours[i] = keyedOrder{ID: id, CreatedAt: last, Customer: fmt.Sprintf("customer %07d", r.IntN(1_000_000)), Amount: r.Int64N(100_000), Paid: r.IntN(2) == 0}
+			theirs[i] = datedOrder(ours[i])
+		}
+		insert := [2]func() error{
+			func() error { return db.CreateInBatches(&ours, windowBatch).Error },
+			func() error { return db.CreateInBatches(&theirs, windowBatch).Error },
+		}
+		for side := range insert {
+			side ^= turn & 1
+			took, err := timed(insert[side])
+			if err != nil {
+				return first, last, err
+			}
+			c.insert[side] += took
+		}
+		done += n
+	}
+	analyze := []string{"ANALYZE TABLE keyed_orders", "ANALYZE TABLE dated_orders"}
+	if db.Name() == "postgres" {
+		analyze = []string{"VACUUM ANALYZE keyed_orders", "VACUUM ANALYZE dated_orders", "CHECKPOINT"}
+	}
+	for _, statement := range analyze {
+		if err := db.Exec(statement).Error; err != nil {
+			return first, last, err
+		}
+	}
+	return first, last, nil
+}
+
+func tableSize(db *gorm.DB, table string) (size int64, err error) {
+	query := "SELECT DATA_LENGTH + INDEX_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"
+	if db.Name() == "postgres" {
+		query = "SELECT pg_total_relation_size(CAST(? AS text)::regclass)"
+	}
+	return size, db.Raw(query, table).Scan(&size).Error
+}
+
+// measureWindow asks both tables for one window; the best of some rounds
+// counts, as other programs can only make a round slower.
+func measureWindow(db *gorm.DB, from, to time.Time, rounds int, c *comparison) error {
+	type sums struct{ Sum, N, Paid int64 }
+	var aggregates [2]sums
+	var counts [2]int64
+	var ours []keyedOrder
+	var theirs []datedOrder
+	keyed := func() *gorm.DB { return db.Model(&keyedOrder{}).Where(gormflake.Between(from, to)) }
+	dated := func() *gorm.DB { return db.Model(&datedOrder{}).Where("created_at >= ? AND created_at < ?", from, to) }
+	const columns = "SUM(amount) AS sum, COUNT(*) AS n, SUM(CASE WHEN paid THEN 1 ELSE 0 END) AS paid"
+	for _, m := range []struct {
+		into *versus
+		run  [2]func() error
+	}{
+		{&c.aggregate, [2]func() error{
+			func() error { return keyed().Select(columns).Scan(&aggregates[0]).Error },
+			func() error { return dated().Select(columns).Scan(&aggregates[1]).Error },
+		}},
+		{&c.count, [2]func() error{
+			func() error { return keyed().Count(&counts[0]).Error },
+			func() error { return dated().Count(&counts[1]).Error },
+		}},
+		{&c.find, [2]func() error{
+			func() error { ours = nil; return keyed().Find(&ours).Error },
+			func() error { theirs = nil; return dated().Find(&theirs).Error },
+		}},
+	} {
+		var best versus
+		for round := range 2 * rounds {
+			side := round & 1
+			took, err := timed(m.run[side])
+			if err != nil {
+				return err
+			}
+			if best[side] == 0 || took < best[side] {
+				best[side] = took
+			}
+		}
+		m.into[0], m.into[1] = m.into[0]+best[0], m.into[1]+best[1]
+	}
+	if n := int64(len(ours)); aggregates[0] != aggregates[1] || counts[0] != counts[1] || len(ours) != len(theirs) || n != counts[0] || n != aggregates[0].N || n == 0 {
+		return fmt.Errorf("both tables hold the same rows, yet a window has %+v, %v, %d and %d", aggregates, counts, len(ours), len(theirs))
+	}
+	return nil
+}
+
+func timed(f func() error) (time.Duration, error) {
+	began := time.Now()
+	err := f()
+	return time.Since(began), err
+}
