@@ -48,7 +48,7 @@ const (
 type Option func(*suite)
 
 // Without leaves out the cases that need a capability; the reason is printed.
-// A store that is a lease.Backfiller or a lease.Lister all the same fails.
+// A store that reserves blocks or is a lease.Lister all the same fails.
 func Without(c Capability, reason string) Option {
 	return func(s *suite) { s.without[c] = reason }
 }
@@ -117,11 +117,16 @@ func (s *suite) needs(t *testing.T, c Capability) {
 	}
 }
 
-// has asks the store's type for what it may implement.
+// has asks the store for what it may implement. A Backfiller may refuse every
+// reservation, because of how it is configured.
 func (s *suite) has(t *testing.T, c Capability) (has bool) {
 	switch c {
 	case Backfill:
-		_, has = s.open(t).(lease.Backfiller)
+		b, able := s.open(t).(lease.Backfiller)
+		if able {
+			_, err := b.ReserveBlock(newContext(t), blockRequest(newNamespace(), 1, 2, 1))
+			has = err == nil
+		}
 	case List:
 		_, has = s.open(t).(lease.Lister)
 	}
