@@ -20,6 +20,7 @@ type pool struct {
 	catalog *catalog
 	stmt    *gorm.Statement
 	rows    bool           // the destination of the result isn't known: Rows, Row, Scan
+	pinned  bool           // its tables keep their schema
 	schema  *schema.Schema // the statement's own, while a create step has another
 }
 
@@ -93,6 +94,14 @@ func (p *pool) ExecContext(ctx context.Context, query string, args ...any) (sql.
 	r, err := p.prepare(ctx, query, args)
 	if err != nil {
 		return nil, err
+	}
+	if p.pins(r) {
+		var result sql.Result
+		err := p.pin(ctx, r, func(p *pool) (err error) {
+			result, err = p.ExecContext(ctx, query, args...)
+			return err
+		})
+		return result, err
 	}
 	result, err := p.ConnPool.ExecContext(ctx, r.sql, r.args...)
 	if changesSchema(query) {
@@ -196,6 +205,17 @@ func (p *pool) QueryRowContext(ctx context.Context, query string, args ...any) *
 
 // query executes a query over legacy columns.
 func (p *pool) query(ctx context.Context, r ready, query string, args []any) (*source, error) {
+	if p.pins(r) {
+		var src *source
+		err := p.pin(ctx, r, func(p *pool) error {
+			r, err := p.prepare(ctx, query, args)
+			if err == nil {
+				src, err = p.query(ctx, r, query, args) // what writes is read to its end
+			}
+			return err
+		})
+		return src, err
+	}
 	src, stale, err := p.attempt(ctx, r)
 	if !stale {
 		return src, err
