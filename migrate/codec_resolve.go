@@ -278,7 +278,7 @@ var (
 	// before and after are what may stand on either side of a comparison, so that
 	// nothing else takes part in it.
 	before = set("(", ",", "AND", "OR", "XOR", "NOT", "WHERE", "ON", "HAVING", "WHEN", "THEN", "ELSE", "SELECT", "DISTINCT", "BY", "RETURNING", "&&")
-	after  = set(")", ",", ";", "", "AND", "OR", "XOR", "&&", "THEN", "WHEN", "ELSE", "END", "GROUP", "ORDER", "LIMIT", "HAVING", "WHERE", "FOR", "LOCK", "UNION", "EXCEPT", "INTERSECT", "ON", "LEFT", "RIGHT", "INNER", "CROSS", "NATURAL", "JOIN", "STRAIGHT_JOIN", "AS", "RETURNING", "WINDOW", "PROCEDURE", "INTO", "ASC", "DESC", "SET")
+	after  = set(")", ",", ";", "", "AND", "OR", "XOR", "&&", "THEN", "WHEN", "ELSE", "END", "GROUP", "ORDER", "LIMIT", "HAVING", "WHERE", "FOR", "LOCK", "UNION", "EXCEPT", "INTERSECT", "ON", "LEFT", "RIGHT", "INNER", "CROSS", "NATURAL", "JOIN", "STRAIGHT_JOIN", "AS", "RETURNING", "WINDOW", "PROCEDURE", "INTO", "ASC", "DESC", "SET", "FROM")
 
 	equality = set("=", "<>", "!=", "<=>")
 )
