@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 )
 
@@ -20,6 +21,9 @@ type located struct {
 func find(ctx context.Context, kind Kind) (recipe, error) {
 	if switchedOn("GORMFLAKE_NO_SERVERS") && kind != SQLite {
 		return nil, unavailable(kind, "GORMFLAKE_NO_SERVERS is set")
+	}
+	if runtime.GOOS == "windows" {
+		return nil, unavailable(kind, "its processes are managed with Unix signals; name a running one in %s", kind.Environment())
 	}
 	entry, _ := recipes.LoadOrStore(kind, &located{})
 	l := entry.(*located)
