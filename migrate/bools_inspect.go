@@ -111,12 +111,9 @@ func InspectBools(ctx context.Context, db *gorm.DB, table string, columns ...str
 
 // sessionMode asks for the sql_mode on a connection that we haven't set up.
 func sessionMode(ctx context.Context, db *gorm.DB) (mode string, err error) {
-	if db == nil || db.Dialector == nil || db.Name() != "mysql" {
-		return "", ErrNotMySQL
-	}
-	pool, err := db.DB()
+	pool, err := poolOf(db)
 	if err != nil {
-		return "", fmt.Errorf("migrate: expected a *gorm.DB that isn't inside a transaction: %w", err)
+		return "", err
 	}
 	if err := pool.QueryRowContext(ctx, "SELECT @@SESSION.sql_mode").Scan(&mode); err != nil {
 		return "", fmt.Errorf("migrate: sql_mode: %w", err)
@@ -223,7 +220,7 @@ func (s *boolSession) histogram(ctx context.Context, table string, c *BoolColumn
 	case c.Charset == "": // a number of another kind, a date: counted as it prints
 		value = "CAST(" + quoteName(c.Name) + " AS CHAR)"
 	}
-	rows, err := s.conn.QueryContext(ctx, fmt.Sprintf("SELECT %s AS v, COUNT(*) FROM %s GROUP BY v ORDER BY v LIMIT %d",
+	rows, err := s.conn.QueryContext(ctx, fmt.Sprintf("SELECT %s, COUNT(*) FROM %s GROUP BY 1 ORDER BY 1 LIMIT %d",
 		value, quoteName(table), maxHistogram+1))
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ type boolSession struct {
 	schema   string
 	maxBlock time.Duration
 	patience time.Duration
+	locked   string // the advisory lock's name, once it is held
 	applied  []string
 	failed   string
 	hook     func(statement string) // tests only: called after every statement that changed something
@@ -40,12 +41,9 @@ type boolSession struct {
 // application's sql_mode nor its character set may change what a statement means
 // or how SHOW CREATE TABLE spells it.
 func openBoolSession(ctx context.Context, db *gorm.DB) (*boolSession, error) {
-	if db == nil || db.Dialector == nil || db.Name() != "mysql" {
-		return nil, ErrNotMySQL
-	}
-	pool, err := db.DB()
+	pool, err := poolOf(db)
 	if err != nil {
-		return nil, fmt.Errorf("migrate: expected a *gorm.DB that isn't inside a transaction: %w", err)
+		return nil, err
 	}
 	conn, err := pool.Conn(ctx)
 	if err != nil {
@@ -78,9 +76,31 @@ func openBoolSession(ctx context.Context, db *gorm.DB) (*boolSession, error) {
 	return s, nil
 }
 
+// poolOf is the connection pool under db, past every plugin. MySQL's DDL would
+// commit a transaction that db is inside of.
+func poolOf(db *gorm.DB) (*sql.DB, error) {
+	if db == nil || db.Dialector == nil || db.Name() != "mysql" {
+		return nil, ErrNotMySQL
+	}
+	if _, inside := db.Statement.ConnPool.(gorm.TxCommitter); inside {
+		return nil, errors.New("migrate: expected a *gorm.DB that isn't inside a transaction, which MySQL's DDL would commit")
+	}
+	pool, err := db.DB()
+	if err != nil {
+		return nil, fmt.Errorf("migrate: expected a *gorm.DB on a pool of connections: %w", err)
+	}
+	return pool, nil
+}
+
 // close gives up the connection instead of returning it to the pool, since its
-// settings must not leak into the application; that frees the advisory lock too.
+// settings must not leak into the application. The server frees the advisory lock
+// when it notices, so it is released first, for whoever calls the next step.
 func (s *boolSession) close() {
+	if s.locked != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, _ = s.conn.ExecContext(ctx, "DO RELEASE_LOCK(?)", s.locked)
+	}
 	_ = s.conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = s.conn.Close()
 }
@@ -94,6 +114,7 @@ func (s *boolSession) lock(ctx context.Context, table string, wait time.Duration
 		return fmt.Errorf("migrate: GET_LOCK: %w", err)
 	}
 	if got.Int64 == 1 {
+		s.locked = name
 		return nil
 	}
 	var holder sql.NullInt64
