@@ -2,10 +2,8 @@ package migrate
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -100,8 +98,4 @@ func legacyFields(ctx context.Context, db *gorm.DB, s *schema.Schema, table stri
 		}
 	}
 	return columns, nil
-}
-
-func isBoolField(f *schema.Field) bool {
-	return f.IndirectFieldType.Kind() == reflect.Bool || f.IndirectFieldType == reflect.TypeFor[sql.NullBool]()
 }
