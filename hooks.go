@@ -65,7 +65,13 @@ func (p *Plugin) ready(db *gorm.DB) {
 		return
 	}
 	plan := p.planOf(db)
-	if plan == nil || plan.idle() {
+	if plan == nil {
+		if err := p.refuseUnmodelled(db); err != nil {
+			_ = db.AddError(err)
+		}
+		return
+	}
+	if plan.idle() {
 		return
 	}
 	if plan.err != nil {
