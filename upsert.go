@@ -2,6 +2,7 @@ package gormflake
 
 import (
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -27,6 +28,7 @@ func (p *plan) prepareUpsert(db *gorm.DB) {
 	if !ok || !p.setsKey() || p.meetsKeyOnly(db, conflict) {
 		return
 	}
+	conflict.DoNothing = conflict.DoNothing || p.updatesNothing(stmt, conflict)
 	_, maps := mapsOf(stmt.Dest)
 	// DO NOTHING and WHERE return fewer rows than were given, and maps are
 	// scanned into anew.
@@ -79,6 +81,26 @@ func (p *plan) meetsKeyOnly(db *gorm.DB, conflict clause.OnConflict) bool {
 	}
 	for _, assignment := range conflict.DoUpdates {
 		if field := p.schema.LookUpField(assignment.Column.Name); field != nil && field.PrimaryKey {
+			return false
+		}
+	}
+	return true
+}
+
+// updatesNothing reports whether an UpdateAll has no column to update, of which
+// GORM makes DO NOTHING.
+func (p *plan) updatesNothing(stmt *gorm.Statement, conflict clause.OnConflict) bool {
+	if !conflict.UpdateAll || len(conflict.DoUpdates) > 0 {
+		return false
+	}
+	columns, restricted := stmt.SelectAndOmitColumns(true, true)
+	for _, name := range p.insert.DBNames {
+		field := p.insert.FieldsByDBName[name]
+		numbered := field.HasDefaultValue && field.DefaultValueInterface == nil && !strings.EqualFold(field.DefaultValue, "NULL")
+		if field.PrimaryKey || field.AutoCreateTime > 0 || numbered {
+			continue
+		}
+		if chosen, named := columns[name]; named && chosen || !named && !restricted {
 			return false
 		}
 	}
