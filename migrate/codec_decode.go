@@ -144,6 +144,9 @@ func (p *plan) legacyColumns() (columns []*column) {
 
 // wants looks at the destination of the statement's result.
 func (p *pool) wants(names []string) func(string) want {
+	if _, ok := p.stmt.Settings.Load(asStored); ok {
+		return func(string) want { return wantOther }
+	}
 	if p.rows || p.stmt.Dest == nil {
 		return func(string) want { return wantUnknown }
 	}

@@ -53,6 +53,14 @@ func Param(db *gorm.DB, model any, column string, v bool) any {
 	return p
 }
 
+const asStored = pluginName + ":as-stored"
+
+// AsStored is a scope, for db.Scopes, whose results the codec leaves as the server
+// sends them. Where the destination isn't known before the rows are, in Rows, Row,
+// Scan and maps without a model, a legacy column is delivered as a bool; with this
+// scope a string gets the label.
+func AsStored(db *gorm.DB) *gorm.DB { return db.Set(asStored, true) }
+
 // param is a bool with the column that it is for.
 type param struct {
 	db                      *gorm.DB

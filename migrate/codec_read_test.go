@@ -185,6 +185,13 @@ func TestCodecReads(t *testing.T) {
 			err := db.Model(&state{}).Distinct().Order("a").Pluck("a", &all).Error
 			return all, err
 		}, []bool{false, true}},
+		"scan labels": {func(db *gorm.DB) (any, error) {
+			var decoded, stored []string
+			err := errors.Join(
+				db.Model(&state{}).Select("a").Order("id").Scan(&decoded).Error,
+				db.Model(&state{}).Scopes(AsStored).Select("a").Order("id").Scan(&stored).Error)
+			return append(decoded, stored...), err
+		}, []string{"true", "false", "true", "Y", "N", "Y"}},
 		"find into another struct": {func(db *gorm.DB) (any, error) {
 			var all []view
 			err := db.Model(&state{}).Select("id", "a", "part_on AS `on`").Order("id").Find(&all).Error
