@@ -1,43 +1,24 @@
 package migrate
 
-import (
-	"errors"
-	"fmt"
-)
+import "log/slog"
 
-// writeNew is the new program.
+// writeNew is the new program: GORM with Go bools, and the codec. It has its own
+// pool, as another process would, and knows nothing of the migration.
 func (w *program) writeNew(f *fixture) func(campaignRow, bool) (int64, error) {
-	pool, err := f.db.DB()
-	if err != nil {
+	db := f.srv.OpenDSN(f.TB, f.dsn, nil)
+	if err := db.Use(LegacyBools(&campaignRow{}).Logger(slog.New(slog.DiscardHandler))); err != nil {
 		f.Fatal(err)
 	}
-	enum := true
-	bind := func(v *bool) any {
-		switch {
-		case v == nil:
-			return nil
-		case enum:
-			return label(*v)
+	updates := 0
+	return func(r campaignRow, insert bool) (int64, error) {
+		if insert {
+			r.ID = 0
+			err := db.Create(&r).Error
+			return r.ID, err
 		}
-		return map[bool]string{true: "1.0", false: "0.0"}[*v]
-	}
-	return func(r campaignRow, insert bool) (id int64, err error) {
-		for range 5 {
-			if insert {
-				res, e := pool.Exec("INSERT INTO t (owner, v, w, n) VALUES (?, ?, ?, ?)", r.Owner, bind(&r.V), bind(r.W), r.N)
-				if err = e; err == nil {
-					return res.LastInsertId()
-				}
-			} else {
-				_, err = pool.Exec("UPDATE t SET v = ?, w = ?, n = ? WHERE id = ?", bind(&r.V), bind(r.W), r.N, r.ID)
-			}
-			switch mysqlError(err) {
-			case 1265, 1292, 1366, 1406:
-				enum = !enum
-				continue
-			}
-			return 0, err
+		if updates++; updates%2 == 0 {
+			return r.ID, db.Save(&r).Error
 		}
-		return 0, errors.Join(errors.New("five times"), fmt.Errorf("%v", err))
+		return r.ID, db.Model(&campaignRow{}).Where("id = ?", r.ID).Updates(map[string]any{"v": r.V, "w": r.W, "n": r.N}).Error
 	}
 }
