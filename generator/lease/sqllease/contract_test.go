@@ -3,6 +3,7 @@ package sqllease_test
 import (
 	"database/sql"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -46,5 +47,18 @@ func TestContract(t *testing.T) {
 					leasetest.Configured(configured))
 			})
 		}
+	})
+}
+
+// As a fence, with a longer window than the store that it fences.
+func TestFenceContract(t *testing.T) {
+	servers.EachSQL(t, func(t *testing.T, srv *servers.Server) {
+		db := openPool(t, srv, 10)
+		open := func(_ *testing.T, options ...lease.Option) lease.Store {
+			long := append([]lease.Option{lease.Window(10 * time.Minute)}, options...)
+			return lease.Fenced(lease.Memory(options...), sqllease.New(db, dialectOf(srv.Kind()), long...))
+		}
+		leasetest.Run(t, func(t *testing.T) lease.Store { return open(t) }, leasetest.Configured(open),
+			leasetest.Without(leasetest.StableHighWater, "the holder sees how far both grants go, others the fence's high water"))
 	})
 }
