@@ -49,7 +49,7 @@ func (c *client) Acquire(ctx context.Context, req lease.Request) (lease.Grant, e
 			return lease.Grant{}, err
 		}
 	}
-	return lease.Grant{}, &lease.NoWorkerError{Namespace: req.Namespace, Workers: req.Workers, Rows: seen.rows}
+	return lease.Grant{}, &lease.NoWorkerError{Namespace: req.Namespace, Workers: req.Workers, Rows: seen.rows[:1]}
 }
 
 // Extend extends.

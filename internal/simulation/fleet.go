@@ -122,7 +122,7 @@ func (f *fleet) heal() time.Duration {
 		poisoned = max(poisoned, time.Duration(max(row.HighWater, row.ExpiresAt)-now)*time.Millisecond)
 	}
 	t := f.shape.Timing
-	turn := f.shape.guard() + t.Window + t.Slack + t.Expiry + 10*time.Second + healedIDs*f.shape.Gap
+	turn := f.shape.guard() + t.Window + t.Slack + t.Expiry + 10*time.Second + 3*patience + healedIDs*f.shape.Gap
 	turns := time.Duration(len(f.nodes)/f.shape.Workers + 2)
 	return poisoned + 3*turns*turn
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/gormflake/gormflake/internal/world"
 )
 
+// patience is the longest pause between two calls of one caller.
+const patience = 5 * time.Second
+
 // main is what a process does: it opens a generator, again and again if need
 // be, lets its callers use it, and closes it when it is asked to end.
 func (p *process) main() {
@@ -48,9 +51,12 @@ func (p *process) main() {
 // call is one caller of the generator.
 func (p *process) call() {
 	f := p.fleet
+	failures := 0
 	for first := true; ; first = false {
-		if gap := time.Duration(f.random.ExpFloat64() * float64(f.shape.Gap)); !first {
-			_ = p.Wait(context.Background(), max(time.Microsecond, gap), nil)
+		if !first {
+			// Callers that fail try less and less often, up to a pause of seconds.
+			gap := time.Duration(f.random.ExpFloat64() * float64(f.shape.Gap<<min(failures, 10)))
+			_ = p.Wait(context.Background(), max(time.Microsecond, min(gap, patience)), nil)
 		}
 		ctx, cancel := context.Background(), context.CancelFunc(func() {})
 		if f.chance(0.2) {
@@ -79,7 +85,10 @@ func (p *process) call() {
 		if waited := p.Now().Sub(began); p.pauses == pauses && waited > f.shape.maxWait()+2*time.Millisecond {
 			f.fail(CheckWait, "%v waited %v where MaxWait is %v", p, waited, f.shape.maxWait())
 		}
-		if err != nil {
+		if err == nil {
+			failures = 0
+		} else {
+			failures++
 			p.expect(err)
 			if errors.Is(err, generator.ErrClosed) {
 				return

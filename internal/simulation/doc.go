@@ -1,0 +1,3 @@
+// Package simulation runs fleets of real generators on virtual time and checks
+// what they promise.
+package simulation
