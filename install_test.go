@@ -208,6 +208,44 @@ func TestTwoDatabases(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("one database opened again", func(t *testing.T) {
+		flake := gormflake.New(gormflake.Config{})
+		t.Cleanup(func() { _ = flake.Close(context.Background()) })
+		config := &gorm.Config{Logger: logger.Discard, Plugins: map[string]gorm.Plugin{"gormflake": flake}}
+		dsn := filepath.Join(t.TempDir(), "test.db")
+		first, err := gorm.Open(sqlite.Open(dsn), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool, err := first.DB()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pool.Close(); err != nil { // as after a ping that failed
+			t.Fatal(err)
+		}
+		second, err := gorm.Open(sqlite.Open(dsn), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeWith(t, second)
+		wantFilled(t, second)
+	})
+	t.Run("in-memory databases of one name are two", func(t *testing.T) {
+		var both [2]*gorm.DB
+		for i := range both {
+			db, err := gorm.Open(sqlite.Open(":memory:"), &gorm.Config{Logger: logger.Discard})
+			if err != nil {
+				t.Fatal(err)
+			}
+			closeWith(t, db)
+			both[i] = db
+		}
+		flake := install(t, both[0], gormflake.Config{})
+		if err := both[1].Use(flake); !errors.Is(err, gormflake.ErrInvalidConfig) {
+			t.Errorf("want ErrInvalidConfig, got %v", err)
+		}
+	})
 	t.Run("two connections to one pool", func(t *testing.T) {
 		first := openFile(t, &gorm.Config{})
 		pool, err := first.DB()

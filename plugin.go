@@ -93,7 +93,9 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	if err := p.register(db); err != nil {
 		return err
 	}
-	if p.home == nil {
+	// A gorm.Open that failed leaves a closed pool behind, so the latest of
+	// equals counts until somebody leases.
+	if p.home == nil || p.home.dsn == found.dsn && found.dsn != "" && p.opening == nil && p.generator.Load() == nil {
 		p.home = found
 	}
 	return nil
@@ -133,6 +135,7 @@ type home struct {
 	plugins uintptr // the identity of its map of plugins
 	pool    *sql.DB // nil where it has another kind
 	dialect sqllease.Dialect
+	dsn     string // "" where it is not known or says too little
 
 	memory     bool   // a SQLite database without a file
 	memoryName string // under which other pools share it
@@ -146,18 +149,22 @@ func newHome(db *gorm.DB) *home {
 	if db.Dialector != nil {
 		h.dialect = sqllease.Dialect(db.Name())
 	}
+	h.dsn, _ = dsnOf(db)
 	if h.dialect == sqllease.SQLite {
 		h.memoryName, h.memory = memoryName(db)
+		if h.memory && h.memoryName == "" {
+			h.dsn = "" // every pool has a database of its own
+		}
 	}
 	return h
 }
 
-// accepts tells the database itself, and the copies that dbresolver opens of
-// it, from other databases. A copy has the application's map of plugins in a
+// accepts tells the database itself, perhaps opened anew, and the copies that
+// dbresolver opens of it, from other databases. A copy has the application's map of plugins in a
 // Config of its own; what has the very Config is a gorm.Open that was given
 // the Config of another.
 func (h *home) accepts(other *home) error {
-	same := h.pool != nil && h.pool == other.pool
+	same := h.pool != nil && h.pool == other.pool || h.dsn != "" && h.dsn == other.dsn && h.dialect == other.dialect
 	copied := h.plugins == other.plugins && h.config != other.config
 	if same || copied {
 		return nil

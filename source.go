@@ -94,21 +94,31 @@ func memoryName(db *gorm.DB) (name string, inMemory bool) {
 	return "", true
 }
 
-// dsnOf reads the DSN that the dialectors of SQLite keep in a field.
+// dsnOf reads the data source name that dialectors keep in a field DSN, unless
+// they were given a connection instead.
 func dsnOf(db *gorm.DB) (string, bool) {
+	conn, ok := dialectorField(db, "Conn")
+	if ok && conn.Kind() == reflect.Interface && !conn.IsNil() {
+		return "", false
+	}
+	dsn, ok := dialectorField(db, "DSN")
+	if !ok || dsn.Kind() != reflect.String {
+		return "", false
+	}
+	return dsn.String(), true
+}
+
+func dialectorField(db *gorm.DB, name string) (reflect.Value, bool) {
 	dialector := reflect.Indirect(reflect.ValueOf(db.Dialector))
 	if dialector.Kind() != reflect.Struct {
-		return "", false
+		return reflect.Value{}, false
 	}
-	field := dialector.FieldByName("DSN")
-	if !field.IsValid() || field.Kind() != reflect.String {
-		return "", false
+	field, ok := dialector.Type().FieldByName(name)
+	if !ok {
+		return reflect.Value{}, false
 	}
-	conn := dialector.FieldByName("Conn")
-	if conn.IsValid() && conn.Kind() == reflect.Interface && !conn.IsNil() && field.String() == "" {
-		return "", false
-	}
-	return field.String(), true
+	value, err := dialector.FieldByIndexErr(field.Index)
+	return value, err == nil
 }
 
 // memories are the stores of the process's in-memory databases, so that all
