@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/glebarez/sqlite"
+	"gorm.io/gorm"
+
+	"github.com/gormflake/gormflake/generator"
+	"github.com/gormflake/gormflake/generator/lease/sqllease"
+)
+
+// command runs a command line and returns its exit code and what it printed.
+func command(t *testing.T, in string, args ...string) (code int, out, problems string) {
+	t.Helper()
+	var o, p strings.Builder
+	code = execute(t.Context(), args, strings.NewReader(in), &o, &p)
+	return code, o.String(), p.String()
+}
+
+func TestCommands(t *testing.T) {
+	t.Setenv(dsnVariable, "")
+	for _, c := range []struct {
+		name, in string
+		args     []string
+		code     int
+		want     string // part of the output, or of the problems where code isn't 0
+	}{
+		{name: "decode", args: []string{"id", "decode", "1212730992747900970"}, want: "time      2024-02-29T12:00:00.123Z\nworker    391\nsequence  42\n"},
+		{name: "decode json", args: []string{"id", "decode", "--layout", "newlife", "--json", "7193010915251875840"},
+			want: `{"id":"7193010915251875840","time":"2024-05-05T22:17:21.876Z","worker":391,"sequence":0}` + "\n"},
+		{name: "decode hex", args: []string{"id", "decode", "0x10d47c699ed8702a"}, want: "1212730992747900970"},
+		{name: "decode base 32", args: []string{"id", "decode", "11n3wd6fdgw1a"}, want: "1212730992747900970"},
+		{name: "decode stdin", in: "\"1\",\n2 3\n", args: []string{"id", "decode", "--json", "-"}, want: `{"id":"3",`},
+		{name: "decode a table", args: []string{"id", "decode", "1", "4194304"}, want: "4194304              2015-01-01T00:00:00.001Z       0         0"},
+		{name: "decode rubbish", args: []string{"id", "decode", "12e3"}, code: exitFailed, want: "not an id"},
+		{name: "decode too large", args: []string{"id", "decode", "--form", "hex", "8000000000000000"}, code: exitFailed, want: "not an id"},
+		{name: "unknown layout", args: []string{"id", "decode", "--layout", "x", "1"}, code: exitUsage, want: "javascriptsafe"},
+		{name: "another epoch", args: []string{"id", "decode", "--epoch", "2020-01-01", "529448671641604096"}, want: "2024-01-01T00:00:00.000Z"},
+		{name: "encode", args: []string{"id", "encode", "--time", "2024-02-29T12:00:00.123Z", "--worker", "391", "--sequence", "42"}, want: "1212730992747900970\n"},
+		{name: "encode out of range", args: []string{"id", "encode", "--worker", "1024"}, code: exitFailed, want: "want a worker from 0 to 1023"},
+		{name: "encode an argument", args: []string{"id", "encode", "5"}, code: exitUsage, want: "unknown command"},
+		{name: "window", args: []string{"window", "--from", "2024-02-01", "--to", "2024-03-01"}, want: "from  1202402938060800000"},
+		{name: "window of a day", args: []string{"window", "--on", "2024-03-31", "--zone", "Europe/Berlin"}, want: "2024-03-31T22:00:00.000Z"},
+		{name: "window json", args: []string{"window", "--on", "2024-02-29", "--dialect", "postgres", "--json"}, want: `$1`},
+		{name: "two windows", args: []string{"window", "--on", "2024-02-29", "--last", "1h"}, code: exitUsage, want: "one range"},
+		{name: "no window", args: []string{"window"}, code: exitUsage, want: "one range"},
+		{name: "backwards", args: []string{"window", "--from", "2024-02-02", "--to", "2024-02-01"}, code: exitFailed, want: "from <= to"},
+		{name: "no database", args: []string{"workers", "list"}, code: exitUsage, want: "--dsn"},
+		{name: "no such file", args: []string{"workers", "list", "--dsn", "/nowhere/x.db"}, code: exitFailed, want: "exists"},
+		{name: "bools need a table", args: []string{"bools", "plan"}, code: exitFailed, want: "table"},
+		{name: "bad override", args: []string{"bools", "plan", "--table", "t", "--map-null", "a"}, code: exitUsage, want: "column=true"},
+		{name: "unknown command", args: []string{"frobnicate"}, code: exitUsage, want: "frobnicate"},
+		{name: "unknown flag", args: []string{"window", "--frobnicate"}, code: exitUsage, want: "frobnicate"},
+		{name: "completion", args: []string{"completion", "bash"}, want: "bash completion"},
+		{name: "bench", args: []string{"bench", "--duration", "10ms", "--json"}, want: "next_per_second"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, out, problems := command(t, c.in, c.args...)
+			got := out
+			if c.code != exitOK {
+				got = problems
+			}
+			if code != c.code || !strings.Contains(got, c.want) {
+				t.Errorf("want exit code %d and %q, got %d\nout: %s\nproblems: %s", c.code, c.want, code, out, problems)
+			}
+		})
+	}
+}
+
+func TestWorkers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "app.db")
+	db, err := gorm.Open(sqlite.Open(file), &gorm.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	store, err := sqllease.FromGORM(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := generator.Open(t.Context(), generator.Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close(context.Background())
+	worker := generator.ID(g.Stats().Worker).String()
+
+	code, out, problems := command(t, "", "workers", "list", "--dsn", file)
+	if code != exitOK || !strings.Contains(out, "1 held") || !strings.Contains(out, worker) {
+		t.Fatalf("list: exit code %d\n%s%s", code, out, problems)
+	}
+	if code, out, _ := command(t, "", "workers", "list", "--dsn", file, "--json"); code != exitOK || !strings.Contains(out, `"held":true`) {
+		t.Fatalf("list --json: exit code %d\n%s", code, out)
+	}
+	if code, _, problems := command(t, "", "workers", "release", worker, "--dsn", file); code != exitRefused || !strings.Contains(problems, "--yes") {
+		t.Fatalf("release without --yes: exit code %d\n%s", code, problems)
+	}
+	if code, _, problems := command(t, "", "workers", "release", worker, "--dsn", file, "--yes"); code != exitOK {
+		t.Fatalf("release: exit code %d\n%s", code, problems)
+	}
+	if _, out, _ := command(t, "", "workers", "list", "--dsn", file, "--all"); !strings.Contains(out, "0 held, 1 released") {
+		t.Fatalf("after the release:\n%s", out)
+	}
+}
+
+func TestPasswordsAreNeverPrinted(t *testing.T) {
+	for _, dsn := range []string{
+		"postgres://app:s3cret%21@127.0.0.1:1/shop",
+		"host=127.0.0.1 port=1 user=app password=s3cret! dbname=shop",
+		"host=127.0.0.1 port=1 user=app password='s3cret!' dbname=shop",
+		"app:s3cret!@tcp(127.0.0.1:1)/shop",
+		"app:s3c@ret!@tcp(127.0.0.1:1)/shop",
+		"mysql://app:s3cret%21@127.0.0.1:1/shop",
+		"redis://app:s3cret!@127.0.0.1:1/0",
+	} {
+		t.Run(dsn, func(t *testing.T) {
+			code, out, problems := command(t, "", "workers", "list", "--dsn", dsn)
+			if code != exitFailed || problems == "" {
+				t.Errorf("want a failure and its reason, got exit code %d", code)
+			}
+			for _, secret := range []string{"s3cret", "s3c@ret", "ret!"} {
+				if strings.Contains(out+problems, secret) || strings.Contains(redact(dsn), secret) {
+					t.Errorf("the password was printed: %s%s / %s", out, problems, redact(dsn))
+				}
+			}
+		})
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add("user", "pass word", "host")
+	f.Add("a:b", "@", "c")
+	f.Add("", "x'y", "[::1]")
+	f.Fuzz(func(t *testing.T, user, password, host string) {
+		for _, dsn := range []string{
+			"postgres://" + user + ":" + password + "@" + host + "/db",
+			user + ":" + password + "@tcp(" + host + ")/db",
+			"password=" + password + " host=" + host,
+		} {
+			_ = kindOf(dsn)
+			_, _ = mysqlConfig(dsn)
+			_ = redacted(errRefused, dsn)
+			if once := redact(dsn); redact(once) != once {
+				t.Errorf("%q became %q and then %q", dsn, once, redact(once))
+			}
+		}
+	})
+}
