@@ -1,11 +1,13 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -259,15 +261,15 @@ func (b *Bools) covers(table string) bool {
 	return len(b.declaredTables("", table)) > 0
 }
 
-// declaredFor merges what is said of a table's columns, that of the table itself
-// last.
+// declaredFor merges what is said of a table's columns: of tables that it may be a
+// shard of, and, above that, of itself. Labels hold for the shards too.
 func (b *Bools) declaredFor(database, table string) map[string]declaration {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	merged := map[string]declaration{}
 	for _, name := range b.declaredTables(database, table) {
 		for column, d := range b.declared[name] {
-			if old, ok := merged[column]; !ok || !d.other && (d.trueLabel != "" || old.trueLabel == "") {
+			if d.other || d.trueLabel != "" || merged[column].trueLabel == "" {
 				merged[column] = d
 			}
 		}
@@ -275,21 +277,21 @@ func (b *Bools) declaredFor(database, table string) map[string]declaration {
 	return merged
 }
 
-// declaredTables are the declared names that mean the table.
+// declaredTables are the declared names that mean the table, the best match last.
 func (b *Bools) declaredTables(database, table string) (names []string) {
 	table, database = strings.ToLower(table), strings.ToLower(database)
+	short := func(name string) string { return name[strings.IndexByte(name, '.')+1:] }
 	for name := range b.declared {
-		short := name
-		if db, rest, ok := strings.Cut(name, "."); ok {
-			if database != "" && db != database {
-				continue
-			}
-			short = rest
+		if db, _, ok := strings.Cut(name, "."); ok && database != "" && db != database {
+			continue
 		}
-		if short == table || strings.HasPrefix(table, short+"_") {
+		if s := short(name); s == table || strings.HasPrefix(table, s+"_") {
 			names = append(names, name)
 		}
 	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(short(a)), len(short(b))), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
 	return names
 }
 

@@ -21,6 +21,7 @@ type column struct {
 	declared   bool      // a model or a mapping says that it is a boolean
 	encoding   Encoding  // how it holds a boolean
 	understood bool      // encoding is valid
+	text       bool      // a text that nobody declared: it takes a bool as Y and N, and that is all
 	partner    *Encoding // what it was, or will be, while a migration has both columns
 }
 
@@ -36,7 +37,10 @@ func (c *column) String() string {
 }
 
 // sees reports whether the codec must look at statements over this column.
-func (c *column) sees() bool { return c.legacy() || c.broken() || c.partner != nil }
+func (c *column) sees() bool { return !c.text && (c.legacy() || c.broken() || c.partner != nil) }
+
+// encodes reports whether a bool for this column must be encoded.
+func (c *column) encodes() bool { return c.text || c.sees() }
 
 // rawColumn is a row of information_schema.COLUMNS.
 type rawColumn struct {
@@ -50,7 +54,9 @@ type table struct {
 	raw            []rawColumn
 	names          map[string]bool    // every column, in lower case
 	booleans       map[string]*column // the columns that may matter, by lower-case name
-	watched        bool               // some column needs the codec
+	watched        bool               // some column needs the codec in every statement
+	encodes        bool               // some column needs it when a bool is bound
+	changeable     bool               // some column may be migrated there or back
 	declarations   uint64             // the declarations that it was made under
 	checked        time.Time          // when the server was last asked
 }
@@ -130,7 +136,7 @@ func (c *catalog) stale(t *table) bool {
 	if !t.exists {
 		return time.Since(t.checked) > time.Second
 	}
-	return recheck >= 0 && len(t.booleans) > 0 && time.Since(t.checked) > recheck
+	return recheck >= 0 && t.changeable && time.Since(t.checked) > recheck
 }
 
 // load reads the table's columns from the server.
@@ -216,6 +222,8 @@ func (c *catalog) build(database, name string, raw []rawColumn, checked time.Tim
 			col.partner = &p
 		}
 		t.watched = t.watched || col.sees()
+		t.encodes = t.encodes || col.encodes()
+		t.changeable = t.changeable || !col.text
 	}
 	return t
 }
@@ -244,10 +252,12 @@ func classify(r rawColumn, declared map[string]declaration, named bool) *column 
 	case named:
 		return nil
 	default:
-		// Nobody said so, but labels speak for themselves. Text doesn't.
-		if col.encoding, col.understood = ParseColumn(r.dataType, r.columnType); !col.understood || col.encoding.Kind == Char {
+		// Nobody said so, but labels speak for themselves. Text doesn't, until a bool
+		// is bound to it.
+		if col.encoding, col.understood = ParseColumn(r.dataType, r.columnType); !col.understood {
 			return nil
 		}
+		col.text = col.encoding.Kind == Char
 		return col
 	}
 }
@@ -309,6 +319,9 @@ func (c *catalog) column(ctx context.Context, pool gorm.ConnPool, database, tabl
 	}
 	for _, r := range t.raw {
 		if strings.EqualFold(r.name, name) {
+			if e, ok := ParseColumn(r.dataType, r.columnType); ok { // whoever asks says that it is one
+				return &column{table: t, name: r.name, encoding: e, understood: true}, nil
+			}
 			if numericTypes[strings.ToLower(r.dataType)] {
 				return &column{table: t, name: r.name, encoding: Encoding{Kind: Integer, True: "1", False: "0"}, understood: true}, nil
 			}

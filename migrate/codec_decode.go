@@ -66,13 +66,9 @@ func (s *source) decide(p *plan, wants func(string) want) (unexpected bool) {
 	for i, name := range s.names {
 		text := textTypes[s.types[i].DatabaseTypeName()]
 		exact, candidates := p.origin(i, name, len(s.names))
-		for _, c := range append(candidates, exact...) {
-			if c.sees() && text != c.encoding.Legacy() && c.understood && len(candidates)+len(exact) == 1 {
-				unexpected = true
-			}
-		}
+		unexpected = unexpected || p.unexpected(i, text, exact, candidates)
 		w := wants(name)
-		if !text || w == wantOther {
+		if !text || w == wantOther || w == wantUnknown && !declared(exact, candidates) {
 			continue
 		}
 		switch {
@@ -85,6 +81,31 @@ func (s *source) decide(p *plan, wants func(string) want) (unexpected bool) {
 		}
 	}
 	return unexpected
+}
+
+// unexpected reports whether a plain column of the result has another type than the
+// catalog says.
+func (p *plan) unexpected(i int, text bool, exact, candidates []*column) bool {
+	if len(exact)+len(candidates) != 1 || p.aligned && len(exact) == 0 {
+		return false
+	}
+	for _, c := range append(candidates, exact...) {
+		if c.sees() && c.understood && text != c.encoding.Legacy() {
+			return true
+		}
+	}
+	return false
+}
+
+// declared reports whether a model says that the value is a boolean. Where the
+// destination isn't known, labels alone don't decide.
+func declared(exact, candidates []*column) bool {
+	for _, c := range append(candidates, exact...) {
+		if c.declared {
+			return true
+		}
+	}
+	return false
 }
 
 func newCell(name string, columns []*column, strict bool) *cell {
@@ -108,7 +129,7 @@ func newCell(name string, columns []*column, strict bool) *cell {
 func (p *plan) origin(i int, name string, columns int) (exact, candidates []*column) {
 	if p.aligned && len(p.outputs) == columns {
 		switch o := p.outputs[i]; {
-		case o.column != nil:
+		case o.column != nil && !o.column.text:
 			return []*column{o.column}, nil
 		case !o.opaque:
 			return nil, nil
@@ -119,12 +140,12 @@ func (p *plan) origin(i int, name string, columns int) (exact, candidates []*col
 		base = base[at+2:] // GORM's alias for a joined relation's column
 	}
 	for _, o := range p.outputs {
-		if o.column != nil && strings.EqualFold(o.name, name) {
+		if o.column != nil && !o.column.text && strings.EqualFold(o.name, name) {
 			candidates = append(candidates, o.column)
 		}
 	}
 	for _, t := range p.tables {
-		if c := t.booleans[base]; c != nil {
+		if c := t.booleans[base]; c != nil && !c.text {
 			candidates = append(candidates, c)
 		}
 	}
@@ -134,7 +155,7 @@ func (p *plan) origin(i int, name string, columns int) (exact, candidates []*col
 func (p *plan) legacyColumns() (columns []*column) {
 	for _, t := range p.tables {
 		for _, c := range t.booleans {
-			if c.legacy() || c.partner != nil {
+			if !c.text && (c.legacy() || c.partner != nil) {
 				columns = append(columns, c)
 			}
 		}

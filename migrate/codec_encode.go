@@ -36,7 +36,7 @@ func (p *plan) encode(query string, args []any, warn func(*UnprovenBoolError) er
 		if i < len(p.slots) {
 			s = p.slots[i]
 		}
-		if s.use == foreign || s.use != unproven && !s.column.sees() || s.use == unproven && p.mentions == nil {
+		if s.use == foreign || s.use != unproven && !s.column.encodes() || s.use == unproven && p.mentions == nil {
 			continue
 		}
 		v, isBool, err := boolOf(arg)

@@ -4,13 +4,13 @@ import "fmt"
 
 // mistakes looks for boolean literals and bare columns, which MySQL evaluates by
 // an enum's index and a text's leading digits.
-func (r *resolver) mistakes(item map[int]int) {
+func (r *resolver) mistakes(item items) {
 	if r.plan.mentions == nil {
 		return
 	}
 	for last, ref := range r.cols {
 		c := ref.column
-		if c == nil || !c.legacy() || c.encoding.Kind == Bit {
+		if c == nil || c.text || !c.legacy() || c.encoding.Kind == Bit {
 			continue
 		}
 		if found, reason := r.mistake(ref, last); found != "" {
@@ -20,11 +20,11 @@ func (r *resolver) mistakes(item map[int]int) {
 		}
 	}
 	for i := range r.tokens {
-		n, ok := item[i]
+		n, ok := item.at(i)
 		if !ok || n >= len(r.insertColumns) || !r.booleanLiteral(i) || !(r.at(i+1).is(")") || r.at(i+1).is(",")) || !(r.at(i-1).is("(") || r.at(i-1).is(",")) {
 			continue
 		}
-		if c := r.targetColumn(r.insertColumns[n]); c != nil && c.legacy() && c.encoding.Kind != Bit {
+		if c := r.targetColumn(r.insertColumns[n]); c != nil && !c.text && c.legacy() && c.encoding.Kind != Bit {
 			r.plan.mistake = &UnprovenBoolError{Table: c.table.name, Column: c.name, Found: r.text(i), Reason: fmt.Sprintf("the column is %s, which takes a number for a label's index or its text", c.columnType)}
 			return
 		}

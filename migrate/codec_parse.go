@@ -49,6 +49,7 @@ type statement struct {
 	selectStart   int       // the first token of the outermost SELECT list, or -1
 	returnStart   int       // the first token of a RETURNING list, or -1
 	union         bool      // the outermost level has several SELECTs
+	several       bool      // a semicolon is followed by more
 }
 
 // frame is a level of brackets while parsing.
@@ -125,6 +126,8 @@ func (p *parser) peek(n int) token {
 
 func (p *parser) step(f *frame, t token) {
 	switch {
+	case t.is(";"):
+		p.several = p.several || p.i+1 < len(p.tokens)
 	case t.is("("):
 		p.open(f)
 		return

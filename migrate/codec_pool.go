@@ -48,7 +48,7 @@ func (p *pool) prepare(ctx context.Context, query string, args []any) (ready, er
 	if r.plan, err = p.catalog.plan(ctx, p.ConnPool, query); err != nil {
 		return r, err
 	}
-	if !r.plan.watched {
+	if !r.plan.encodes {
 		return r, nil
 	}
 	assigns := r.assigns
@@ -216,27 +216,26 @@ func (p *pool) query(ctx context.Context, r ready, query string, args []any) (*s
 		})
 		return src, err
 	}
-	src, stale, err := p.attempt(ctx, r)
+	src, stale, err := p.attempt(ctx, r, true)
 	if !stale {
 		return src, err
 	}
 	again, changed, retryErr := p.again(ctx, r, query, args)
 	switch {
 	case retryErr != nil:
-		return nil, also(also(err, retryErr), src.close())
-	case !changed:
+		return nil, also(err, retryErr)
+	case !changed && (src != nil || err != nil):
 		return src, err
+	case !changed: // nothing else explains the result's type
+		again = r
 	}
-	if err := src.close(); err != nil {
-		return nil, err
-	}
-	src, _, err = p.attempt(ctx, again)
-	return src, err
+	next, _, err := p.attempt(ctx, again, changed)
+	return next, err
 }
 
 // attempt executes the query once. stale means that the result may be wrong since
-// a column has changed; that is only ever said of a result that nobody has read of.
-func (p *pool) attempt(ctx context.Context, r ready) (src *source, stale bool, err error) {
+// a column has changed; then the result is read to its end, or there is none.
+func (p *pool) attempt(ctx context.Context, r ready, judge bool) (src *source, stale bool, err error) {
 	rows, err := p.ConnPool.QueryContext(ctx, r.sql, r.args...)
 	if err != nil {
 		return nil, isStale(err) && (r.assigns || r.predicates), err
@@ -252,8 +251,8 @@ func (p *pool) attempt(ctx context.Context, r ready) (src *source, stale bool, e
 			return nil, isStale(err) && (r.assigns || r.predicates), err
 		}
 		return src, r.predicates && len(src.ahead) == 0, nil
-	case unexpected:
-		return src, true, nil
+	case unexpected && judge: // it must be closed before the schema is asked for
+		return nil, true, rows.Close()
 	case r.predicates:
 		empty, err := src.peek()
 		if err != nil {

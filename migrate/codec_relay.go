@@ -67,17 +67,22 @@ func (s *source) next(dest []driver.Value) error {
 	return nil
 }
 
-// peek reads the first row and keeps it.
+// peek reads the first row and keeps it. It reports whether there is none, or but
+// one that looks like an aggregate over nothing; the result is then at its end.
 func (s *source) peek() (empty bool, err error) {
-	row := make([]driver.Value, len(s.names))
-	switch err := s.next(row); {
-	case err == nil:
+	for {
+		row := make([]driver.Value, len(s.names))
+		err := s.next(row)
+		if errors.Is(err, io.EOF) {
+			return len(s.ahead) == 0 || len(s.ahead) == 1 && zeros(s.ahead[0]), nil
+		}
+		if err != nil {
+			return false, err
+		}
 		s.ahead = append(s.ahead, row)
-		return zeros(row), nil
-	case errors.Is(err, io.EOF):
-		return true, nil
-	default:
-		return false, err
+		if len(s.ahead) > 1 || !zeros(row) {
+			return false, nil
+		}
 	}
 }
 
@@ -104,14 +109,6 @@ func (s *source) readAll() error {
 		}
 		s.ahead = append(s.ahead, row)
 	}
-}
-
-// close ends the query; a nil source has none.
-func (s *source) close() error {
-	if s == nil {
-		return nil
-	}
-	return s.inner.Close()
 }
 
 // rows makes the *sql.Rows that delivers the decoded result.

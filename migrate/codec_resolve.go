@@ -44,7 +44,8 @@ type plan struct {
 	generation   uint64
 	declarations uint64
 	tables       []*table // the tables of the statement that exist
-	watched      bool     // some table of it needs the codec
+	watched      bool     // some table of it needs the codec in any case
+	encodes      bool     // some table of it needs the codec if a bool is bound
 	slots        []slot
 	mentions     *column // a legacy column that the statement names; nil if none
 	mistake      *UnprovenBoolError
@@ -87,12 +88,13 @@ func analyse(sql string, ansiQuotes, noBackslash bool, covered func([]tableRef) 
 					k.table = t
 					r.plan.tables = append(r.plan.tables, t)
 					r.plan.watched = r.plan.watched || t.watched
+					r.plan.encodes = r.plan.encodes || t.encodes
 				}
 			}
 			r.known[sc] = append(r.known[sc], k)
 		}
 	}
-	if r.plan.watched {
+	if r.plan.encodes {
 		r.run()
 	}
 	return r.plan, nil
@@ -120,6 +122,10 @@ type columnRef struct {
 }
 
 func (r *resolver) run() {
+	if r.several {
+		r.unprovable()
+		return
+	}
 	r.columns()
 	item, tuples := r.valueItems()
 	r.plan.tuples = tuples
@@ -131,6 +137,22 @@ func (r *resolver) run() {
 	}
 	r.mistakes(item)
 	r.list()
+}
+
+// unprovable is for several statements in one text, which share no scope.
+func (r *resolver) unprovable() {
+	for _, t := range r.plan.tables {
+		for _, c := range t.booleans {
+			if c.sees() && (r.plan.mentions == nil || c.name < r.plan.mentions.name) {
+				r.plan.mentions = c
+			}
+		}
+	}
+	for _, t := range r.tokens {
+		if t.kind == tokenPlaceholder {
+			r.plan.slots = append(r.plan.slots, slot{reason: "the text holds several statements"})
+		}
+	}
 }
 
 // columns finds every column reference and resolves those whose name is a boolean
@@ -236,14 +258,24 @@ func (r *resolver) targetColumn(name string) *column {
 	return nil
 }
 
+// items are the numbers of the items of tuples, by token, from 1 on; 0 is none.
+type items []int32
+
+func (it items) at(i int) (n int, ok bool) {
+	if i >= len(it) || it[i] == 0 {
+		return 0, false
+	}
+	return int(it[i]) - 1, true
+}
+
 // valueItems yields, for each token right within a tuple of an INSERT's VALUES,
 // the number of its item, and the number of tuples.
-func (r *resolver) valueItems() (item map[int]int, tuples int) {
-	item = map[int]int{}
+func (r *resolver) valueItems() (item items, tuples int) {
 	if r.target == nil {
-		return item, 0
+		return nil, 0
 	}
-	counts := map[int]int{} // by bracket
+	item = make(items, len(r.tokens))
+	counts := make(items, len(r.tokens)) // by bracket
 	for i, t := range r.tokens {
 		pl := r.places[i]
 		if pl.clause != inValues {
@@ -259,7 +291,7 @@ func (r *resolver) valueItems() (item map[int]int, tuples int) {
 			counts[pl.paren]++
 			continue
 		}
-		item[i] = counts[pl.paren]
+		item[i] = counts[pl.paren] + 1
 	}
 	return item, tuples
 }
@@ -284,8 +316,8 @@ var (
 )
 
 // slot works out what the placeholder at token i is for.
-func (r *resolver) slot(i int, item map[int]int, lists map[int]*comparison) slot {
-	if n, ok := item[i]; ok {
+func (r *resolver) slot(i int, item items, lists map[int]*comparison) slot {
+	if n, ok := item.at(i); ok {
 		return r.tupleSlot(i, n)
 	}
 	// column = ?
