@@ -31,7 +31,7 @@ func unpack(archive, prefix, folder string) error {
 	defer root.Close()
 	for reader := tar.NewReader(plain); ; {
 		header, err := reader.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -295,8 +295,7 @@ func (p *Process) run(ctx context.Context, program string, args ...string) error
 	case err = <-done:
 	case <-ctx.Done():
 		_ = cmd.Process.Kill()
-		<-done
-		err = ctx.Err()
+		err = errors.Join(ctx.Err(), <-done)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w; the end of its output:\n%s", filepath.Base(program), err, lastLines(p.path("preparation.log"), 20))
