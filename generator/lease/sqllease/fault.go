@@ -25,24 +25,25 @@ const (
 var mysqlError = regexp.MustCompile(`^Error (\d+)(?: \([0-9A-Z]{5}\))?: `)
 
 func classify(err error) fault {
+	if err == nil {
+		return other
+	}
+	var state interface{ SQLState() string }
+	if errors.As(err, &state) {
+		return byState(state.SQLState(), err.Error())
+	}
+	var code interface{ Code() int }
+	if errors.As(err, &code) && sqliteBusy(code.Code()) {
+		return transient
+	}
+	text := err.Error()
 	for ; err != nil; err = errors.Unwrap(err) {
-		if f := classifyOne(err); f != other {
-			return f
+		if m := mysqlError.FindStringSubmatch(err.Error()); m != nil {
+			return byNumber(m[1])
 		}
 	}
-	return other
-}
-
-func classifyOne(err error) fault {
-	text := err.Error()
-	if e, ok := err.(interface{ SQLState() string }); ok {
-		return byState(e.SQLState(), text)
-	}
-	if m := mysqlError.FindStringSubmatch(text); m != nil {
-		return byNumber(m[1])
-	}
 	switch {
-	case sqliteBusy(err, text):
+	case strings.Contains(text, "database is locked"), strings.Contains(text, "database table is locked"):
 		return transient
 	case strings.Contains(text, "no such table"):
 		return missing
@@ -85,14 +86,7 @@ func byNumber(number string) fault {
 
 // sqliteBusy recognises SQLITE_BUSY (5) and SQLITE_LOCKED (6) with all their
 // extended codes.
-func sqliteBusy(err error, text string) bool {
-	if e, ok := err.(interface{ Code() int }); ok {
-		if code := e.Code() & 0xff; code == 5 || code == 6 {
-			return true
-		}
-	}
-	return strings.Contains(text, "database is locked") || strings.Contains(text, "database table is locked")
-}
+func sqliteBusy(code int) bool { return code&0xff == 5 || code&0xff == 6 }
 
 // patience bounds retries when the context does not. SQLite's writers hold
 // each other off for seconds, and its drivers give up at once by default.

@@ -3,6 +3,7 @@ package sqllease
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/gormflake/gormflake/generator/lease"
@@ -68,7 +69,7 @@ func (s *store) readRecord(ctx context.Context, d *database, namespace string) (
 		err := s.db.QueryRowContext(ctx, d.enter, namespace).
 			Scan(&r.layout, &r.identity, &r.floor, &r.reach, &r.now, &r.server)
 		found = err == nil
-		if err == sql.ErrNoRows {
+		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		return err

@@ -29,6 +29,7 @@ package sqllease
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -151,14 +152,11 @@ func (s *store) Extend(ctx context.Context, held lease.Grant, through int64) (le
 // runExtend runs the statement and returns the database's clock with it.
 func (s *store) runExtend(ctx context.Context, args []any) (storeNow int64, done bool, err error) {
 	if s.dialect == Postgres {
-		switch err := s.db.QueryRowContext(ctx, s.texts.extend, args...).Scan(&storeNow); err {
-		case nil:
-			return storeNow, true, nil
-		case sql.ErrNoRows:
+		err := s.db.QueryRowContext(ctx, s.texts.extend, args...).Scan(&storeNow)
+		if errors.Is(err, sql.ErrNoRows) {
 			return 0, false, nil
-		default:
-			return 0, false, err
 		}
+		return storeNow, err == nil, err
 	}
 	result, err := s.db.ExecContext(ctx, s.texts.extend, args...)
 	if err != nil {
@@ -246,7 +244,7 @@ func (s *store) readRow(ctx context.Context, namespace string, worker int64) (ro
 		err := s.db.QueryRowContext(ctx, s.texts.row, namespace, worker).
 			Scan(&row.Worker, &row.Term, &row.Owner, &row.HighWater, &row.ExpiresAt, &storeNow)
 		ok = err == nil
-		if err == sql.ErrNoRows {
+		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		return err
