@@ -22,19 +22,16 @@ func (r Request) Validate() error {
 // namespaceLength is what the namespace column of every store has room for.
 const namespaceLength = 64
 
-// CheckNamespace returns ErrInvalid unless the name is 1 to 64 ASCII letters,
-// digits and the signs . _ - : / which every store can keep apart: they fold
-// no case, trim no space and end no Redis hash tag.
+// CheckNamespace returns ErrInvalid unless the name is 1 to 64 printable ASCII
+// characters without spaces and braces, which every store can keep apart: a
+// space at the end may be trimmed, and braces end a Redis hash tag.
 func CheckNamespace(name string) error {
 	if name == "" || len(name) > namespaceLength {
 		return fmt.Errorf("%w: want a namespace of 1 to %d characters, got %d", ErrInvalid, namespaceLength, len(name))
 	}
 	for _, c := range []byte(name) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '.' || c == '_' || c == '-' || c == ':' || c == '/':
-		default:
-			return fmt.Errorf("%w: want a namespace of ASCII letters, digits and . _ - : / alone, got %q", ErrInvalid, name)
+		if c <= ' ' || c > '~' || c == '{' || c == '}' {
+			return fmt.Errorf("%w: want a namespace of printable ASCII without spaces and braces, got %q", ErrInvalid, name)
 		}
 	}
 	return nil

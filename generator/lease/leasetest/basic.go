@@ -203,7 +203,7 @@ func (s *suite) testRelease(t *testing.T) {
 func (s *suite) testNamespaces(t *testing.T) {
 	s.needs(t, Namespaces)
 	ctx, store := newContext(t), s.open(t)
-	lower := newNamespace()
+	lower := newNamespace() + "'\"`\\%_?:$1"
 	upper := strings.ToUpper(lower)
 	a := acquire(t, ctx, store, s.request(lower, 1))
 	b := acquire(t, ctx, store, s.request(upper, 1))
