@@ -165,3 +165,20 @@ func TestAForgottenRow(t *testing.T) {
 		t.Errorf("%+v was forgotten and followed by %+v; want the successor to start, and to wait, until the end of the former", last, next)
 	}
 }
+
+// TestSuccessor checks that a lease starts where the one before it ended, when
+// neither a guard nor the caller's clock would see to it.
+func TestSuccessor(t *testing.T) {
+	client := servers.Shared(t, servers.Redis).OpenRedis(t)
+	store, ns := redislease.New(client, redislease.WithDurable(), redislease.WithGuard(0)), newNamespace()
+	key := "{gormflake:" + ns + "}:"
+	first := extend(t, store, acquire(t, store, request(ns, 1)))
+	do(t, client, "ZADD", key+"expiry", 1, "0")
+	do(t, client, "HSET", key+"meta", "floor", 1)
+	req := request(ns, 1)
+	req.Now = first.Through - 9_000
+	second := acquire(t, store, req)
+	if second.From != first.Through || second.Term != first.Term+1 || second.Through < first.Through || second.NotBefore != 0 {
+		t.Errorf("%+v was followed by %+v; want the next term, from its high water on, without a wait", first, second)
+	}
+}

@@ -67,9 +67,10 @@ func (s script) send(ctx context.Context, conn *redis.Conn, command, body string
 	return cmd.StringSlice()
 }
 
-// once is a command that the client never sends a second time by itself: the
-// repetition of an extension whose reply was lost would be refused, and look
-// as if the row were lost.
+// once is a command that the client never sends a second time by itself,
+// whatever its settings: the repetition of an extension whose reply was lost
+// would be refused, and look as if the row were lost. A generator has its own
+// way to ask again.
 type once struct{ *redis.Cmd }
 
 // NoRetry forbids the client's own retries.

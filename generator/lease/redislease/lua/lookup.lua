@@ -1,7 +1,8 @@
 -- KEYS meta, slots, expiry
 -- ARGV worker, 1 to write the row again
--- WAIT waits for the writes of its own connection alone. Writing the row as it
--- is makes a WAIT that follows cover every write before it.
+-- WAIT promises to wait for the writes of its own connection alone. Writing the
+-- row as it is makes a WAIT that follows cover every write before it, whatever
+-- the server does for connections that have only read.
 
 local worker = ARGV[1]
 local score = redis.call('ZSCORE', KEYS[3], worker)
