@@ -15,6 +15,9 @@ func (p *plan) missing(rows reflect.Value) (n int) {
 	if len(p.targets) == 0 {
 		return 0
 	}
+	if c, ok := p.cells(rows); ok {
+		return p.missingCells(c)
+	}
 	switch rows.Kind() {
 	case reflect.Slice, reflect.Array:
 		for i := range rows.Len() {
@@ -51,11 +54,16 @@ func (p *plan) row(element reflect.Value) reflect.Value {
 	return element
 }
 
-// fill sets the fields that want an id, from ids in slice order, and returns
-// how many it used. ids must be as many as missing has counted.
-func (p *plan) fill(ctx context.Context, rows reflect.Value, ids []generator.ID) (used int, err error) {
+// fill sets the fields that want an id, from ids in slice order. ids must be
+// as many as missing has counted.
+func (p *plan) fill(ctx context.Context, rows reflect.Value, ids []generator.ID) error {
+	if c, ok := p.cells(rows); ok {
+		p.fillCells(c, ids)
+		return nil
+	}
 	switch rows.Kind() {
 	case reflect.Slice, reflect.Array:
+		used := 0
 		for i := range rows.Len() {
 			row := p.row(rows.Index(i))
 			if !row.IsValid() {
@@ -63,16 +71,17 @@ func (p *plan) fill(ctx context.Context, rows reflect.Value, ids []generator.ID)
 			}
 			n, err := p.fillRow(ctx, row, ids[used:])
 			if err != nil {
-				return used, err
+				return err
 			}
 			used += n
 		}
 	case reflect.Struct:
 		if rows.Type() == p.schema.ModelType {
-			return p.fillRow(ctx, rows, ids)
+			_, err := p.fillRow(ctx, rows, ids)
+			return err
 		}
 	}
-	return used, nil
+	return nil
 }
 
 func (p *plan) fillRow(ctx context.Context, row reflect.Value, ids []generator.ID) (used int, err error) {
@@ -159,8 +168,7 @@ func (p *Plugin) assign(db *gorm.DB, plan *plan, g *generator.Generator, n int) 
 			return noID(plan, err)
 		}
 		one := [1]generator.ID{id}
-		_, err = p.spread(db, plan, one[:])
-		return err
+		return p.spread(db, plan, one[:])
 	}
 	buffer := p.buffer(n)
 	defer p.buffers.Put(buffer)
@@ -168,13 +176,13 @@ func (p *Plugin) assign(db *gorm.DB, plan *plan, g *generator.Generator, n int) 
 	if err := g.Fill(stmt.Context, ids); err != nil {
 		return noID(plan, err)
 	}
-	_, err := p.spread(db, plan, ids)
-	return err
+	return p.spread(db, plan, ids)
 }
 
-func (p *Plugin) spread(db *gorm.DB, plan *plan, ids []generator.ID) (int, error) {
+func (p *Plugin) spread(db *gorm.DB, plan *plan, ids []generator.ID) error {
 	if maps, ok := mapsOf(db.Statement.Dest); ok {
-		return plan.fillMaps(maps, ids), nil
+		plan.fillMaps(maps, ids)
+		return nil
 	}
 	return plan.fill(db.Statement.Context, db.Statement.ReflectValue, ids)
 }

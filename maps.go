@@ -40,7 +40,8 @@ func (p *plan) missingInMaps(maps []map[string]any) (n int) {
 
 // fillMaps sets them, as GORM itself does with the ids that it reads back: to
 // an int64, or to a uint64 where the model's field is unsigned.
-func (p *plan) fillMaps(maps []map[string]any, ids []generator.ID) (used int) {
+func (p *plan) fillMaps(maps []map[string]any, ids []generator.ID) {
+	used := 0
 	for _, row := range maps {
 		if row == nil {
 			continue
@@ -55,7 +56,6 @@ func (p *plan) fillMaps(maps []map[string]any, ids []generator.ID) (used int) {
 			used++
 		}
 	}
-	return used
 }
 
 func (t *target) mapValue(id generator.ID) any {

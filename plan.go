@@ -20,6 +20,8 @@ type plan struct {
 	insert   *schema.Schema
 	targets  []target
 	composed []composed
+	// inline says that all targets lie at fixed places in a row.
+	inline bool
 	// reaches says that rows of associated models may want ids.
 	reaches bool
 	err     error
@@ -36,6 +38,8 @@ type target struct {
 	direct   int   // the index of a field of the struct itself, else -1
 	pointers int
 	unsigned bool
+	inline   bool    // a 64-bit integer at a fixed place in the row
+	offset   uintptr // that place
 }
 
 // idle reports whether rows of the model concern the plugin at all.
@@ -159,6 +163,11 @@ func (p *plan) pick(s *schema.Schema, match func(*schema.Field) bool) error {
 		case tag.fill || canHold(field) && match(field):
 			p.targets = append(p.targets, newTarget(field))
 		}
+	}
+	p.inline = true
+	for i := range p.targets {
+		p.targets[i].place(s.ModelType)
+		p.inline = p.inline && p.targets[i].inline
 	}
 	return nil
 }

@@ -277,3 +277,7 @@ func (s *Server) fault(t testing.TB, do func(*Process) error) {
 		t.Fatal(err)
 	}
 }
+
+// Foreign returns a server that another process has started, for a test's own
+// child process, which opens the DSN that it was given.
+func Foreign(kind Kind) *Server { return &Server{kind: kind} }
