@@ -87,7 +87,7 @@ func (j *judge) checkOverrides() error {
 
 // column resolves one column, or refuses it. ok is false when no plan can be made.
 func (j *judge) column(c BoolColumn) (p columnPlan, ok bool) {
-	p = columnPlan{Name: c.Name, Helper: HelperColumn(c.Name), Source: c.Encoding, Target: j.target, SourceDefinition: c.Definition}
+	p = columnPlan{Name: c.Name, Helper: HelperColumn(c.Name), Source: c.Encoding, Target: j.target, Nullable: c.Nullable, SourceDefinition: c.Definition}
 	known := c.Known
 	if labels := j.override(overrideLabels, c.Name); len(labels) > 0 {
 		p.Source, known = ParseMapped(c.dataType, c.Type, labels[0].other, labels[0].text)

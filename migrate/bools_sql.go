@@ -25,7 +25,9 @@ type columnPlan struct {
 	Source Encoding
 	Target Encoding
 	Map    []mapping // texts or numbers of the source that mean true or false
-	Null   *bool     // what NULL becomes; nil: it stays NULL
+
+	Nullable bool  // whether the source may be NULL
+	Null     *bool // what NULL becomes; nil: it stays NULL
 
 	SourceDefinition string // verbatim; under Name before the swap
 	HiddenDefinition string // the same with a default, so that an INSERT may omit it; under Helper after the swap
@@ -53,11 +55,19 @@ func (c columnPlan) forward(x string) string {
 	}
 	switch c.Source.Kind {
 	case Bit:
-		return fmt.Sprintf("IF(%s IS NULL, %s, IF(%s = 0, 0, 1))", x, null, x)
+		return c.orNull(x, null, fmt.Sprintf("IF(%s = 0, 0, 1)", x))
 	case Integer: // what isn't mapped is true if it isn't 0, as MySQL itself reads it
-		return fmt.Sprintf("IF(%s IS NULL, %s, CASE %s%s ELSE %s END)", x, null, x, c.whens(), c.Target.Literal(true))
+		return c.orNull(x, null, fmt.Sprintf("CASE %s%s ELSE %s END", x, c.whens(), c.Target.Literal(true)))
 	}
-	return fmt.Sprintf("IF(%s IS NULL, %s, CASE %s%s ELSE %s END)", x, null, c.sourceText(x), c.whens(), unmapped)
+	return c.orNull(x, null, fmt.Sprintf("CASE %s%s ELSE %s END", c.sourceText(x), c.whens(), unmapped))
+}
+
+// orNull is the value of a NULL, and another one for the rest.
+func (c columnPlan) orNull(x, null, value string) string {
+	if !c.Nullable {
+		return value
+	}
+	return fmt.Sprintf("IF(%s IS NULL, %s, %s)", x, null, value)
 }
 
 // whens lists the mapped values in a stable order.
@@ -87,12 +97,12 @@ func (c columnPlan) sourceText(x string) string {
 func (c columnPlan) reverse(x string) string {
 	switch {
 	case c.Target.Kind == Enum:
-		return fmt.Sprintf("IF(%s IS NULL, NULL, CASE %s WHEN %s THEN 1 WHEN %s THEN 0 ELSE %s END)",
-			x, x, c.Target.Literal(true), c.Target.Literal(false), unmapped)
+		return c.orNull(x, "NULL", fmt.Sprintf("CASE %s WHEN %s THEN 1 WHEN %s THEN 0 ELSE %s END",
+			x, c.Target.Literal(true), c.Target.Literal(false), unmapped))
 	case c.Source.Kind == Bit:
-		return fmt.Sprintf("IF(%s IS NULL, NULL, IF(%s = 0, 0, 1))", x, x)
+		return c.orNull(x, "NULL", fmt.Sprintf("IF(%s = 0, 0, 1)", x))
 	}
-	return fmt.Sprintf("IF(%s IS NULL, NULL, IF(%s = 0, %s, %s))", x, x, c.Source.Literal(false), c.Source.Literal(true))
+	return c.orNull(x, "NULL", fmt.Sprintf("IF(%s = 0, %s, %s)", x, c.Source.Literal(false), c.Source.Literal(true)))
 }
 
 // stale is the predicate of rows whose new column doesn't hold what the backfill
