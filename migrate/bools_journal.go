@@ -27,6 +27,7 @@ type planRecord struct {
 	Target     string
 	Overrides  []string
 	Columns    []columnPlan
+	Triggers   map[string]string // bodies by event, so that a newer version of this package knows them again
 	Indexes    []indexPlan
 	AutoUpdate []string // columns with ON UPDATE CURRENT_TIMESTAMP, which a backfill must not touch
 	Original   string   // SHOW CREATE TABLE without AUTO_INCREMENT=

@@ -92,6 +92,10 @@ func PlanBools(ctx context.Context, db *gorm.DB, spec BoolSpec, overrides ...Ove
 			p.record.Columns = append(p.record.Columns, planned)
 		}
 	}
+	p.record.Triggers = map[string]string{}
+	for _, event := range triggerEvents {
+		p.record.Triggers[event] = triggerBody(p.record.Columns, event)
+	}
 	j.objects(s.manyTriggers())
 	if err := s.complete(ctx, p.record); err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func (p *BoolPlan) prepare(ctx context.Context, s *boolSession, st boolState) er
 		if _, err := s.exec(ctx, "UPDATE "+journalTable+" SET last_key = NULL WHERE table_name = ?", r.Table); err != nil {
 			return err
 		}
-		if err := s.ddl(ctx, createTrigger(triggerName(r.Table, event), r.Table, event, r.Columns)); err != nil {
+		if err := s.ddl(ctx, createTrigger(triggerName(r.Table, event), r.Table, event, r.Triggers[event])); err != nil {
 			return err
 		}
 	}

@@ -109,7 +109,7 @@ func (s *boolSession) rehearseSchema(ctx context.Context, r *planRecord, name st
 	found := map[string]algorithm{}
 	p.try(found, alterAdd, addColumns(name, r.Columns))
 	for _, event := range triggerEvents {
-		p.run(createTrigger(triggerName(name, event), name, event, r.Columns))
+		p.run(createTrigger(triggerName(name, event), name, event, r.Triggers[event]))
 	}
 	if len(r.Indexes) > 0 {
 		p.try(found, alterIndex, r.addIndexes(name))
@@ -155,7 +155,7 @@ func (s *boolSession) rehearseValues(ctx context.Context, r *planRecord, c colum
 	p.run(fmt.Sprintf("CREATE TABLE %s (`gf id` int NOT NULL PRIMARY KEY, %s %s) %s", table, quoteName(c.Name), c.SourceDefinition, options))
 	p.run(addColumns(name, one))
 	for _, event := range triggerEvents {
-		p.run(createTrigger(triggerName(name, event), name, event, one))
+		p.run(createTrigger(triggerName(name, event), name, event, triggerBody(one, event)))
 	}
 	value := map[bool]string{true: "true", false: "false"}
 	insert := func(id int, literal string) {

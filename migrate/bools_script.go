@@ -44,7 +44,7 @@ func (p *BoolPlan) Statements() (all []BoolStatement) {
 	}
 	alter("Prepare", alterAdd, addColumns(r.Table, r.Columns), true)
 	for _, event := range triggerEvents {
-		other("Prepare", createTrigger(triggerName(r.Table, event), r.Table, event, r.Columns), lockBrief)
+		other("Prepare", createTrigger(triggerName(r.Table, event), r.Table, event, r.Triggers[event]), lockBrief)
 	}
 	other("Backfill", r.batch(), lockRows)
 	if len(r.Indexes) > 0 {

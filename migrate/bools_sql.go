@@ -190,9 +190,9 @@ func triggerName(table, event string) string {
 	return shortName(table, "__gf_"+event)
 }
 
-func createTrigger(name, table, event string, columns []columnPlan) string {
+func createTrigger(name, table, event, body string) string {
 	return fmt.Sprintf("CREATE TRIGGER %s BEFORE %s ON %s FOR EACH ROW %s",
-		quoteName(name), strings.ToUpper(event), quoteName(table), triggerBody(columns, event))
+		quoteName(name), strings.ToUpper(event), quoteName(table), body)
 }
 
 // shortName appends a suffix and stays within the 64 characters of a name.

@@ -113,7 +113,7 @@ func (s *boolSession) ownTriggers(ctx context.Context, r *planRecord) (map[strin
 				rows.Close()
 				return nil, err
 			}
-			if want := triggerBody(r.Columns, event); strings.TrimSpace(body) != want {
+			if want := r.Triggers[event]; strings.TrimSpace(body) != want {
 				rows.Close()
 				return nil, fmt.Errorf("%w: expected the trigger %s to be\n%s\nmet\n%s", ErrOutOfOrder, triggerName(r.Table, event), want, body)
 			}
