@@ -146,11 +146,3 @@ var forms = []form{
 	{name: "tinyint 4", column: "tinyint(4)", yes: "1", no: "0"},
 	{name: "boolean", column: "boolean", yes: "1", no: "0"},
 }
-
-// stored is the text that v is stored as.
-func (f form) stored(v bool) string {
-	if v {
-		return f.yes
-	}
-	return f.no
-}

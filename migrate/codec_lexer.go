@@ -38,7 +38,7 @@ func (t token) identifier() bool { return t.kind == tokenWord || t.kind == token
 // version comments, which the server executes. ok is false when the text ends
 // inside a literal or comment, so that nothing in it can be trusted.
 func tokenize(sql string, ansiQuotes, noBackslash bool) (tokens []token, ok bool) {
-	tokens = make([]token, 0, len(sql)/5+8)
+	tokens = make([]token, 0, len(sql)/5+2*strings.Count(sql, "?")+8)
 	version := 0 // depth of /*! ... */
 	for i := 0; i < len(sql); {
 		c := sql[i]

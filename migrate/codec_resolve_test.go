@@ -11,7 +11,7 @@ import (
 // testTables are orders (active enum('N','Y'), flag bit(1), paid tinyint(1)),
 // users (active char(1), vip enum('Y','N')) and moving, whose column active is in
 // the middle of a migration from enum('N','Y') to tinyint.
-func testTables(t *testing.T) lookupFunc {
+func testTables(t testing.TB) lookupFunc {
 	t.Helper()
 	b := LegacyBools()
 	b.declare("users", "active", declaration{})

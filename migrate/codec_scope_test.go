@@ -167,7 +167,7 @@ func TestCodecUnproven(t *testing.T) {
 		}
 		var log bytes.Buffer
 		warned := b.open(LegacyBools().WarnOnRaw().Logger(slog.New(slog.NewTextHandler(&log, nil))), nil, "")
-		b.must(warned.Exec("UPDATE flags SET v = IFNULL(?, v)", 2 == 2))
+		b.must(warned.Exec("UPDATE flags SET v = IFNULL(?, v)", true))
 		if !strings.Contains(log.String(), "table=flags column=v") {
 			b.Fatalf("the log holds %q", log.String())
 		}
