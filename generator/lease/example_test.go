@@ -62,9 +62,11 @@ func ExampleFixed() {
 	fmt.Println("worker", grant.Worker, "unbounded", grant.Through == lease.Unbounded, err)
 	_, err = lease.Fixed(0).Acquire(ctx, exampleRequest(time.Now()))
 	fmt.Println(errors.Is(err, lease.ErrWorkerInUse))
+	fmt.Println("released:", store.Release(ctx, grant, grant.From))
 	// Output:
 	// worker 0 unbounded true <nil>
 	// true
+	// released: <nil>
 }
 
 // The database, here lease.Memory, refuses a second process that was given the

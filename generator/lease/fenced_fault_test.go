@@ -207,7 +207,7 @@ func TestFencedWhileTheFenceIsDown(t *testing.T) {
 
 // A second process with the same fixed worker id is refused by the fence.
 func TestFencedFixedWorkerOfAnotherProcess(t *testing.T) {
-	ctx, ns := t.Context(), t.Name()
+	ctx, ns := t.Context(), newNamespace()
 	fence := lease.Memory()
 	req := request(ns, time.Now().UnixMilli())
 	req.Workers = lease.Range{Lo: 9, Hi: 9}

@@ -2,8 +2,8 @@ package lease_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/gormflake/gormflake/generator/lease"
@@ -21,6 +21,10 @@ func TestFixedContract(t *testing.T) {
 	}
 }
 
+// newNamespace returns a namespace that nobody used before: the process
+// remembers fixed worker ids for longer than a test lasts.
+func newNamespace() string { return "test-" + rand.Text() }
+
 // request asks for a worker id of the standard layout at now.
 func request(namespace string, now int64) lease.Request {
 	return lease.Request{
@@ -33,7 +37,7 @@ func request(namespace string, now int64) lease.Request {
 
 func TestFixedStartsAboveWhatWasUsed(t *testing.T) {
 	const now = 1_700_000_000_000
-	ctx, ns := t.Context(), t.Name()
+	ctx, ns := t.Context(), newNamespace()
 	tests := []struct {
 		name            string
 		now, used       int64
@@ -59,7 +63,7 @@ func TestFixedStartsAboveWhatWasUsed(t *testing.T) {
 }
 
 func TestFixedIsHeldOnceInTheProcess(t *testing.T) {
-	ctx, ns := t.Context(), t.Name()
+	ctx, ns := t.Context(), newNamespace()
 	if lease.Fixed(4).Key() != lease.Fixed(4).Key() || lease.Fixed(4).Key() == lease.Fixed(5).Key() {
 		t.Error("keys do not follow the worker id")
 	}
@@ -79,7 +83,7 @@ func TestFixedIsHeldOnceInTheProcess(t *testing.T) {
 
 func TestFixedRefusesWorkersOutsideTheRange(t *testing.T) {
 	for _, worker := range []int64{-1, 1008, 1023, 1 << 40} {
-		if _, err := lease.Fixed(worker).Acquire(t.Context(), request(t.Name(), 1000)); !errors.Is(err, lease.ErrInvalid) {
+		if _, err := lease.Fixed(worker).Acquire(t.Context(), request(newNamespace(), 1000)); !errors.Is(err, lease.ErrInvalid) {
 			t.Errorf("worker %d: error %v; want ErrInvalid", worker, err)
 		}
 	}
@@ -110,12 +114,12 @@ func TestOrdinal(t *testing.T) {
 		{name: "outside the layout", variable: "1024", err: lease.ErrInvalid},
 		{name: "kept for backfills", pod: "orders-1008", err: lease.ErrInvalid},
 	}
-	for i, test := range tests {
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv(lease.WorkerIDVariable, test.variable)
 			t.Setenv("POD_NAME", test.pod)
 			store := lease.Ordinal()
-			grant, err := store.Acquire(t.Context(), request(fmt.Sprintf("ordinal-%d", i), 1000))
+			grant, err := store.Acquire(t.Context(), request(newNamespace(), 1000))
 			if !errors.Is(err, test.err) || err == nil && grant.Worker != test.worker {
 				t.Errorf("worker %d, error %v; want worker %d, error %v", grant.Worker, err, test.worker, test.err)
 			}
@@ -155,7 +159,7 @@ func TestUnusable(t *testing.T) {
 	for name, store := range map[string]lease.Store{
 		"Fenced": lease.Fenced(nil, lease.Memory()), "File": lease.File("", 1),
 	} {
-		_, acquireErr := store.Acquire(ctx, request(t.Name(), 1000))
+		_, acquireErr := store.Acquire(ctx, request(newNamespace(), 1000))
 		_, extendErr := store.Extend(ctx, lease.Grant{}, 1)
 		_, _, lookupErr := store.Lookup(ctx, "n", 1)
 		for call, err := range map[string]error{

@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -32,12 +33,13 @@ func TestGeneratorOnEachStore(t *testing.T) {
 	for name, test := range stores {
 		t.Run(name, func(t *testing.T) {
 			store := test.open(t)
+			namespace := newNamespace()
 			synctest.Test(t, func(t *testing.T) {
 				seen := map[generator.ID]bool{}
 				for process := range 3 {
 					begun := time.Now()
 					g, err := generator.Open(t.Context(), generator.Config{
-						Store: store, Layout: layout, Namespace: "each-" + filepath.Base(t.Name()), Clock: time.Now, MaxWait: 10 * time.Second,
+						Store: store, Layout: layout, Namespace: namespace, Clock: time.Now, MaxWait: 10 * time.Second,
 					})
 					if err != nil {
 						t.Fatal(err)
@@ -45,6 +47,7 @@ func TestGeneratorOnEachStore(t *testing.T) {
 					if waited := time.Since(begun); process == 0 && waited < test.wait {
 						t.Errorf("opened after %v; want a wait of %v", waited, test.wait)
 					}
+					defer g.Close(context.Background()) // a failed test must end its background work
 					var last generator.ID
 					for range 200 {
 						time.Sleep(time.Second) // virtual: past several windows
