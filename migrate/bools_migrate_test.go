@@ -13,7 +13,6 @@ type encodingCase struct {
 	overrides []Override
 	want      string // the tinyint column after the swap
 	final     string // its definition after Cleanup
-	newTrue   string // what the old column holds for a true that was written after the swap
 	literal   [2]string
 }
 
