@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -34,10 +35,12 @@ const (
 	defaultBatch = 2000
 	lagPoll      = 100 * time.Millisecond
 	maxTries     = 20 // of one batch, against deadlocks and lock waits
+
+	checkpointEvery = 500 * time.Millisecond
 )
 
 // Backfill fills the new columns of the rows that exist, in ranges of the primary
-// key, each in a transaction of its own together with the checkpoint. Then it
+// key, each in a transaction of its own, and notes a checkpoint twice a second. Then it
 // builds the indexes that the new columns need. Cancelling ctx stops it between
 // or within batches; a later call goes on at the checkpoint. Columns with ON
 // UPDATE CURRENT_TIMESTAMP keep their value. After Swap it does nothing.
@@ -77,9 +80,17 @@ type backfill struct {
 	o       BackfillOptions
 	started time.Time
 	p       BackfillProgress
+	noted   string // the checkpoint as written
+	notedAt time.Time
 }
 
-func (b *backfill) run(ctx context.Context) error {
+// run fills range after range. However it ends, it notes where.
+func (b *backfill) run(ctx context.Context) (err error) {
+	defer func() {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		err = errors.Join(err, b.note(late))
+	}()
 	if err := b.isolate(ctx); err != nil {
 		return err
 	}
@@ -96,22 +107,15 @@ func (b *backfill) run(ctx context.Context) error {
 		return nil // an empty table
 	}
 	b.p = BackfillProgress{Table: b.r.Table, LastKey: last.String, MaxKey: end.String}
+	b.noted, b.notedAt = last.String, time.Now()
 	update := b.r.batch()
 	for {
 		if err := b.wait(ctx); err != nil {
 			return err
 		}
-		from := "0 = 0"
-		if last.Valid {
-			from = fmt.Sprintf("%s > %s", key, last.String)
-		}
-		// The ranges go by rows, not by numbers: keys may be sparse.
-		var through sql.NullString
-		var rows int64
-		query := fmt.Sprintf("SELECT MAX(k), COUNT(*) FROM (SELECT %s AS k FROM %s WHERE %s AND %s <= %s ORDER BY %s LIMIT %d) AS batch",
-			key, table, from, key, end.String, key, b.o.BatchSize)
-		if err := b.s.conn.QueryRowContext(ctx, query).Scan(&through, &rows); err != nil {
-			return b.fail("the next range of keys", err)
+		through, rows, err := b.next(ctx, last, end.String)
+		if err != nil {
+			return err
 		}
 		if !through.Valid {
 			return nil
@@ -126,6 +130,11 @@ func (b *backfill) run(ctx context.Context) error {
 		}
 		last = through
 		b.p.LastKey, b.p.Rows, b.p.Changed, b.p.Batches = through.String, b.p.Rows+rows, b.p.Changed+changed, b.p.Batches+1
+		if time.Since(b.notedAt) >= checkpointEvery {
+			if err := b.note(ctx); err != nil {
+				return err
+			}
+		}
 		if b.p.Elapsed = time.Since(b.started); b.o.Progress != nil {
 			b.o.Progress(b.p)
 		}
@@ -133,6 +142,26 @@ func (b *backfill) run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// next finds the end of the next range. The ranges go by rows, not by numbers:
+// keys may be sparse.
+func (b *backfill) next(ctx context.Context, last sql.NullString, end string) (through sql.NullString, rows int64, err error) {
+	key, from := quoteName(b.r.Key), ""
+	if last.Valid {
+		from = fmt.Sprintf("%s > %s AND ", key, last.String)
+	}
+	where := fmt.Sprintf("FROM %s WHERE %s%s <= %s", quoteName(b.r.Table), from, key, end)
+	err = b.s.conn.QueryRowContext(ctx, fmt.Sprintf("SELECT %s %s ORDER BY %s LIMIT 1 OFFSET %d", key, where, key, b.o.BatchSize-1)).Scan(&through)
+	if err == sql.ErrNoRows { // the last range is a short one
+		err = b.s.conn.QueryRowContext(ctx, fmt.Sprintf("SELECT MAX(%s), COUNT(*) %s", key, where)).Scan(&through, &rows)
+	} else {
+		rows = int64(b.o.BatchSize)
+	}
+	if err != nil {
+		return through, 0, b.fail("the next range of keys", err)
+	}
+	return through, rows, nil
 }
 
 // batch is the UPDATE of one range. Its lower end is looked at twice, by two
@@ -150,12 +179,14 @@ func (r *planRecord) batch() string {
 		quoteName(r.Table), strings.Join(sets, ", "), quoteName(r.Key), strings.Join(stale, " OR "))
 }
 
-// batch fills one range and notes the checkpoint in one transaction. The keys are
-// integers as the server printed them.
+// batch fills one range. The keys are integers as the server printed them.
 func (b *backfill) batch(ctx context.Context, update, low, through string) (changed int64, err error) {
 	statement := strings.Replace(strings.Replace(update, "BETWEEN ?", "BETWEEN "+low, 1), "AND ?", "AND "+through, 1)
 	for try := 1; ; try++ {
-		changed, err = b.transaction(ctx, statement, through)
+		result, err := b.s.conn.ExecContext(ctx, statement)
+		if err == nil {
+			changed, err = result.RowsAffected()
+		}
 		if err == nil || !isLockTimeout(err) || try == maxTries || ctx.Err() != nil {
 			return changed, b.s.record(statement, err)
 		}
@@ -165,23 +196,17 @@ func (b *backfill) batch(ctx context.Context, update, low, through string) (chan
 	}
 }
 
-func (b *backfill) transaction(ctx context.Context, statement, through string) (changed int64, err error) {
-	tx, err := b.s.conn.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, err
+// note writes the checkpoint. It may lag behind what is filled, never run ahead:
+// a resumed backfill finds nothing to do in what it looks at again.
+func (b *backfill) note(ctx context.Context) error {
+	if b.noted == b.p.LastKey {
+		return nil
 	}
-	defer func() { _ = tx.Rollback() }()
-	result, err := tx.ExecContext(ctx, statement)
-	if err != nil {
-		return 0, err
+	_, err := b.s.exec(ctx, "UPDATE "+journalTable+" SET last_key = ? WHERE table_name = ?", b.p.LastKey, b.r.Table)
+	if err == nil {
+		b.noted, b.notedAt = b.p.LastKey, time.Now()
 	}
-	if changed, err = result.RowsAffected(); err != nil {
-		return 0, err
-	}
-	if _, err := tx.ExecContext(ctx, "UPDATE "+journalTable+" SET last_key = ? WHERE table_name = ?", through, b.r.Table); err != nil {
-		return 0, err
-	}
-	return changed, tx.Commit()
+	return err
 }
 
 // isolate asks for READ COMMITTED, under which an UPDATE locks the rows of its
