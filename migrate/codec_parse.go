@@ -312,7 +312,7 @@ func (p *parser) selectList(f *frame) {
 	if f.selects > 1 || p.target != nil && len(p.frames) == 1 {
 		// The next part of a UNION, or the source of an INSERT, sees other tables.
 		f.scope = p.newScope(f.scope.parent)
-		p.union = p.union || len(p.frames) == 1
+		p.union = p.union || len(p.frames) == 1 && f.selects > 1
 	}
 	if p.selectStart < 0 && len(p.frames) == p.outermost {
 		p.selectStart = p.i + 1

@@ -135,8 +135,8 @@ func (r *resolver) run() {
 			r.plan.slots = append(r.plan.slots, r.slot(i, item, lists))
 		}
 	}
-	r.mistakes(item)
 	r.list()
+	r.mistakes(item)
 }
 
 // unprovable is for several statements in one text, which share no scope.
@@ -195,16 +195,10 @@ func (r *resolver) columns() {
 }
 
 // resolve finds the column that parts name within scope. foreign means that the
-// name is proven to be no boolean column, or of no interest anywhere.
+// name is proven to be a column that holds no boolean. Neither is the case for the
+// alias of an expression, and for a column of a derived table.
 func (r *resolver) resolve(sc *scope, parts []string) (col *column, foreign bool) {
 	name := strings.ToLower(parts[len(parts)-1])
-	interesting := false
-	for _, t := range r.plan.tables {
-		interesting = interesting || t.booleans[name] != nil
-	}
-	if !interesting {
-		return nil, true
-	}
 	for ; sc != nil; sc = sc.parent {
 		unknown := false
 		for _, k := range r.known[sc] {
