@@ -81,9 +81,8 @@ func (f *fleet) disturbStore() {
 		f.hungUntil = f.now + f.between(0, expiry)
 	case draw == 2:
 		f.count("network bad")
-		calm := f.network.faults
 		f.network.faults = networkFaults{LoseRequest: 0.3, LoseReply: 0.3, Double: 0.3, Delay: 0.3, Longest: 2 * expiry}
-		f.later(f.between(0, expiry), func() { f.network.faults = calm })
+		f.later(f.between(0, expiry), func() { f.network.faults = f.shape.Network })
 	case draw == 3 && f.shape.Lossy && f.isolated == nil && f.chance(0.3):
 		f.count("store wiped")
 		f.server.wipe()
