@@ -75,11 +75,12 @@ func (f *fleet) store(p *process) lease.Store {
 	return s
 }
 
-// run plays the episode: faults until that many ids are issued, then healing,
-// until every node has issued again.
+// run plays the episode: faults until that many ids are issued, or until many
+// windows have passed where few calls succeed; then healing, until every node
+// has issued again.
 func (f *fleet) run(ids int64) *Violation {
 	defer f.end()
-	const longest = 48 * time.Hour
+	longest := 500 * f.shape.Timing.Window
 	for f.violation == nil && f.checker.ids < ids && f.now < longest {
 		f.schedule.step()
 	}

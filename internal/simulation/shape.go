@@ -76,6 +76,7 @@ func draw(r *rand.Rand, ids int64) shape {
 func (s *shape) saturate() {
 	s.Saturated = true
 	s.Layout = layouts()[4]
+	s.MaxWait = max(0, s.MaxWait) // without a wait most calls would fail
 }
 
 // pace sets the callers' speed so that an episode lasts about 100 windows,
