@@ -40,10 +40,10 @@ import (
 // for its reply. When that does not succeed, inner's grant ends at the fence's
 // high water, and the generator runs dry there.
 //
-// Timing is inner's, or fence's if inner's grants are unbounded. A grant's
-// term is fence's, which never goes down. Lookup shows fence's high water, but
-// to the holder how far its own grant goes. Backfills go to fence, if it is a
-// Backfiller.
+// Timing is that of the store with the shorter window, inner as a rule, and
+// fence where inner's grants are unbounded. A grant's term is fence's, which
+// never goes down. Lookup shows fence's high water, but to the holder how far
+// its own grant goes. Backfills go to fence, if it is a Backfiller.
 //
 // Where inner is Fixed, Ordinal or File, fence holds the same worker id, so
 // that a second process which was given it by mistake gets ErrWorkerInUse.
@@ -76,10 +76,11 @@ type fencedBackfiller struct {
 func (f *fenced) Key() any { return fencedKey{f.inner.Key(), f.fence.Key()} }
 
 func (f *fenced) Timing() Timing {
-	if timing := f.inner.Timing(); timing.Window > 0 {
-		return timing
+	inner, fence := f.inner.Timing(), f.fence.Timing()
+	if inner.Window == 0 || 0 < fence.Window && fence.Window < inner.Window {
+		return fence
 	}
-	return f.fence.Timing()
+	return inner
 }
 
 // Describe says what both stores are.
@@ -166,6 +167,9 @@ func (f *fenced) join(namespace string, inner, fence Row) Row {
 	if fence.Owner == hold.fence.Token {
 		hold.settleInner(inner)
 		row.HighWater = min(inner.HighWater, hold.fence.Through)
+		if inner.HighWater == hold.inner.Through {
+			row.HighWater = hold.granted
+		}
 	}
 	return row
 }

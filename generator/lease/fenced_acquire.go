@@ -84,6 +84,7 @@ func (f *fenced) tryRow(ctx context.Context, req Request) (*fenceHold, error) {
 		f.abandon(ctx, f.fence, fence)
 		return nil, err
 	}
+	hold.granted = hold.grant().Through
 	return hold, nil
 }
 

@@ -14,6 +14,9 @@ type fenceHold struct {
 	mu    sync.Mutex
 	inner Grant
 	fence Grant
+	// granted is how far the holder was told that both go. It may be less than
+	// they do, after an extension that only one of them took.
+	granted int64
 	// High waters of extensions whose outcome is unknown.
 	innerUnsettled, fenceUnsettled []int64
 	// next is when the fence may be asked again before it is needed.
@@ -64,7 +67,7 @@ func (f *fenced) Extend(ctx context.Context, held Grant, through int64) (Grant, 
 		return Grant{}, LostError(held)
 	}
 	defer hold.mu.Unlock()
-	if held.Through != min(hold.inner.Through, hold.fence.Through) {
+	if held.Through != hold.granted {
 		return Grant{}, LostError(held)
 	}
 	through = max(through, held.Through)
@@ -85,13 +88,14 @@ func (f *fenced) Extend(ctx context.Context, held Grant, through int64) (Grant, 
 		f.abandon(ctx, f.fence, hold.fence)
 		return Grant{}, err
 	default:
-		if !errors.Is(err, ErrLost) && !errors.Is(err, ErrClockSkew) {
+		if through > hold.inner.Through && !errors.Is(err, ErrLost) && !errors.Is(err, ErrClockSkew) {
 			hold.innerUnsettled = append(hold.innerUnsettled, through)
 		}
 		return Grant{}, err
 	}
 	grant := hold.grant()
 	grant.StoreNow = inner.StoreNow
+	hold.granted = grant.Through
 	return grant, nil
 }
 
@@ -100,6 +104,7 @@ func (f *fenced) Extend(ctx context.Context, held Grant, through int64) (Grant, 
 func (h *fenceHold) settleInner(row Row) {
 	if row.Owner == h.inner.Token && row.Term == h.inner.Term && slices.Contains(h.innerUnsettled, row.HighWater) {
 		h.inner.Through, h.innerUnsettled = row.HighWater, nil
+		h.granted = min(h.inner.Through, h.fence.Through)
 	}
 }
 

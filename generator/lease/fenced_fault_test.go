@@ -205,6 +205,36 @@ func TestFencedWhileTheFenceIsDown(t *testing.T) {
 	}
 }
 
+// An extension that the fence took and inner did not is no loss: the holder
+// goes on from the grant that it knows.
+func TestFencedExtensionThatOnlyTheFenceTook(t *testing.T) {
+	ctx, now := t.Context(), time.Now().UnixMilli()
+	inner := &link{Store: lease.Memory(lease.Window(2 * time.Minute))}
+	store := lease.Fenced(inner, lease.Memory())
+	if store.Timing() != lease.Memory().Timing() {
+		t.Errorf("Timing = %+v; want the fence's, whose window is shorter", store.Timing())
+	}
+	held, err := store.Acquire(ctx, request("fenced", now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held.Through != now+30_000 {
+		t.Fatalf("Acquire through now%+d; want the fence's, now+30000", held.Through-now)
+	}
+	inner.down = true
+	if got, err := store.Extend(ctx, held, held.Through+1000); !errors.Is(err, errLink) {
+		t.Fatalf("Extend with inner down = %+v, error %v; want its error", got, err)
+	}
+	inner.down = false
+	row, ok, err := store.Lookup(ctx, "fenced", held.Worker)
+	if err != nil || !ok || row.Owner != held.Token || row.Term != held.Term || row.HighWater != held.Through {
+		t.Errorf("Lookup = %+v, %v, error %v; want the row as the holder knows it, through %d", row, ok, err, held.Through)
+	}
+	if got, err := store.Extend(ctx, held, held.Through+1000); err != nil || got.Through != held.Through+1000 {
+		t.Errorf("Extend once inner is back = %+v, error %v; want it extended", got, err)
+	}
+}
+
 // A second process with the same fixed worker id is refused by the fence.
 func TestFencedFixedWorkerOfAnotherProcess(t *testing.T) {
 	ctx, ns := t.Context(), newNamespace()
