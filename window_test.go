@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -256,6 +257,31 @@ func TestRefusedWindowDeletesNothing(t *testing.T) {
 	var n int64
 	if err := db.Model(&order{}).Count(&n).Error; err != nil || n != 2 {
 		t.Errorf("%d rows left, %v; want 2", n, err)
+	}
+}
+
+// TestLastReadsTheClock builds one window twice, an hour apart.
+func TestLastReadsTheClock(t *testing.T) {
+	db := memory(t)
+	var later atomic.Int64 // the generator reads its clock in the background too
+	g, err := generator.Open(t.Context(), generator.Config{
+		Store: lease.Memory(), MaxSkew: -1, Clock: func() time.Time { return testClock.Add(time.Duration(later.Load())) }, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close(context.Background())
+	if err := db.Use(New(Config{Generator: g})); err != nil {
+		t.Fatal(err)
+	}
+	w := Last(time.Minute)
+	query := db.Session(&gorm.Session{DryRun: true}).Where(w)
+	first := query.Session(&gorm.Session{}).Find(&[]order{}).Statement.Vars[0]
+	later.Store(int64(time.Hour))
+	second := query.Session(&gorm.Session{}).Find(&[]order{}).Statement.Vars[0]
+	want := [2]any{int64(idAt(t, testClock.Add(-time.Minute), 0, 0)), int64(idAt(t, testClock.Add(59*time.Minute), 0, 0))}
+	if got := [2]any{first, second}; got != want {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
