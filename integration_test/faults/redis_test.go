@@ -44,6 +44,9 @@ func (r *redisFleet) join(n int, options ...redislease.Option) []*member {
 func (r *redisFleet) store(options ...redislease.Option) lease.Store {
 	client := redis.NewClient(&redis.Options{
 		Addr: "primary", Username: r.user, Password: r.user,
+		// By default a dial that is refused is repeated for half a second, which
+		// is as long as the keeper waits, and the cause is hidden.
+		DialerRetries: 1,
 		Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, *r.primary.Load())
 		},
