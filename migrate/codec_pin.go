@@ -78,8 +78,8 @@ func (p *pool) hold(ctx context.Context, tables []*table) error {
 		if err != nil {
 			return fmt.Errorf("migrate: pinning a table that is being migrated: %w", err)
 		}
-		if err := rows.Close(); err != nil {
-			return err
+		if err := also(rows.Close(), rows.Err()); err != nil {
+			return fmt.Errorf("migrate: pinning a table that is being migrated: %w", err)
 		}
 	}
 	_, err := p.catalog.refresh(ctx, p.ConnPool, tables)
