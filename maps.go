@@ -39,7 +39,7 @@ func (p *plan) missingInMaps(maps []map[string]any) (n int) {
 }
 
 // fillMaps sets them, as GORM itself does with the ids that it reads back: to
-// an int64, or to a uint64 where the model's field is unsigned.
+// an int64, or to what else the model's field is, such as a uint64.
 func (p *plan) fillMaps(maps []map[string]any, ids []generator.ID) {
 	used := 0
 	for _, row := range maps {
@@ -59,8 +59,13 @@ func (p *plan) fillMaps(maps []map[string]any, ids []generator.ID) {
 }
 
 func (t *target) mapValue(id generator.ID) any {
-	if t.unsigned {
+	switch t.field.IndirectFieldType.Kind() {
+	case reflect.Uint64:
 		return uint64(id)
+	case reflect.Uint:
+		return uint(id)
+	case reflect.Int:
+		return int(id)
 	}
 	return int64(id)
 }
