@@ -158,7 +158,7 @@ func (f *fixture) refused(p *BoolPlan, code, column string) Refusal {
 // must runs steps that have to succeed.
 func (f *fixture) must(steps ...func(context.Context) error) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute)
 	defer cancel()
 	for i, step := range steps {
 		if err := step(ctx); err != nil {

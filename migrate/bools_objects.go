@@ -41,9 +41,14 @@ func (c tableCreate) mentionsOf(column string) (all []Object) {
 			continue
 		}
 		name, _ := cutName(line[max(0, strings.Index(line, "`")):])
+		own, _, _ := strings.Cut(line, " REFERENCES ") // what it refers to is found from the other side
 		switch {
 		case strings.Contains(line, "FOREIGN KEY ("):
-			add("foreign-key", name, line)
+			if strings.Contains(own, quoted) {
+				add("foreign-key", name, line)
+			}
+		case strings.Contains(line, "KEY ") && strings.Contains(line, "(("):
+			add("generated", name, line) // an index on an expression
 		case strings.Contains(line, " CHECK ("):
 			add("check", name, line)
 		}

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
 
 	"github.com/gormflake/gormflake/internal/servers"
 )
@@ -331,6 +335,38 @@ func TestBoolsOneConnection(t *testing.T) {
 		p := f.plan(BoolSpec{Table: "t"})
 		f.must(p.Prepare, fill(p), p.Swap, p.Cleanup)
 	})
+}
+
+// TestBoolsPlugins: the steps go past the codec and past prepared statements.
+func TestBoolsPlugins(t *testing.T) {
+	onMySQL(t, func(t *testing.T, f *fixture) {
+		orderTable(f, 10)
+		f.db = f.srv.OpenDSN(t, f.dsn, &gorm.Config{PrepareStmt: true, Logger: logger.Discard})
+		if err := f.db.Use(LegacyBools().Logger(slog.New(slog.DiscardHandler))); err != nil {
+			t.Fatal(err)
+		}
+		p := f.plan(BoolSpec{Table: "t"})
+		f.must(p.Prepare, fill(p), p.Swap, verified(p), p.Cleanup)
+	})
+}
+
+func TestParseCreate(t *testing.T) {
+	c := parseCreate("CREATE TABLE `t` (\n  `id` int NOT NULL,\n  `a``b` enum('x,y','`v`') DEFAULT NULL COMMENT 'see `v`',\n  `v` char(1) NOT NULL,\n  PRIMARY KEY (`id`),\n" +
+		"  KEY `e` ((`v` = 'Y')),\n  CONSTRAINT `away` FOREIGN KEY (`id`) REFERENCES `o` (`v`),\n  CONSTRAINT `own` FOREIGN KEY (`v`) REFERENCES `o` (`w`)\n" +
+		") ENGINE=InnoDB AUTO_INCREMENT=7 DEFAULT CHARSET=utf8\n/*!50100 PARTITION BY KEY (v) */")
+	if got := c.columns["a`b"]; got != "enum('x,y','`v`') DEFAULT NULL COMMENT 'see `v`'" {
+		t.Errorf("a`b: %s", got)
+	}
+	var got []string
+	for _, o := range c.mentionsOf("v") {
+		got = append(got, o.Code+" "+o.Name)
+	}
+	if want := "generated e foreign-key own partition v"; join(got) != want {
+		t.Errorf("expected %q, met %q", want, join(got))
+	}
+	if strings.Contains(c.comparable(), "AUTO_INCREMENT") || !strings.Contains(c.comparable(), "CHARSET=utf8") {
+		t.Errorf("comparable: %s", c.comparable())
+	}
 }
 
 // TestBoolsScript: what is to be reviewed names every statement, and never a

@@ -270,7 +270,7 @@ func (j *judge) objects(manyTriggers bool) {
 		case "check":
 			refuse("the constraint "+o.Name+" speaks of its labels: "+o.Detail, "drop the constraint first")
 		case "generated":
-			refuse("the generated column "+o.Name+" is computed from it", "drop the generated column first")
+			refuse("the generated column or index "+o.Name+" is computed from it", "drop it first")
 		case "partition":
 			refuse("the table is partitioned by it", "partition the table otherwise first")
 		case "view":
