@@ -106,8 +106,7 @@ func (c columnPlan) reverse(x string) string {
 }
 
 // stale is the predicate of rows whose new column doesn't hold what the backfill
-// would write. It goes by value, so that a resumed backfill heals whatever an
-// interrupted Prepare left behind.
+// would write.
 func (c columnPlan) stale() string {
 	return fmt.Sprintf("NOT (%s <=> %s)", quoteName(c.Helper), c.forward(quoteName(c.Name)))
 }
