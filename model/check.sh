@@ -21,12 +21,12 @@ explore() {
 	local name=$1 dir=$work/$1
 	shift
 	mkdir "$dir" && cd "$dir" || exit 1
-	if ! spin -a "$@" "$model" >spin.out 2>&1 || ! gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c >gcc.out 2>&1; then
+	if ! spin -a "$@" "$model" >spin.out 2>&1 || ! gcc ${flags:--O1} -DSAFETY -o pan pan.c >gcc.out 2>&1; then
 		cat spin.out gcc.out 2>/dev/null
 		echo "model: $name does not compile" >&2
 		exit 1
 	fi
-	./pan -E -m1000000 -w"${hash:-22}" >pan.out 2>&1
+	./pan -E -m1000000 -w"${hash:-20}" >pan.out 2>&1
 	report=$dir/pan.out
 	states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' "$report")
 }
@@ -56,17 +56,17 @@ caught() {
 	fi
 }
 
-lossy="-DLOSSY -DWINDOW=1 -DTERMS=2 -DTMAX=4"
 holds four-incarnations -DTERMS=4 -DTMAX=3
-holds longer-time -DTERMS=3 -DTMAX=4
 holds wide-ticks -DTERMS=3 -DTMAX=4 -DTICK=2
-holds loses-its-tail $lossy
+holds loses-its-tail -DLOSSY -DWINDOW=1 -DTERMS=2 -DTMAX=4 -DREPLAY=0
 if [ "$mode" = full ]; then
-	hash=26
+	hash=26 flags="-O2 -DCOLLAPSE -DMEMLIM=12000"
+	holds longer-time -DTERMS=3 -DTMAX=4
+	holds replayed-after-failover -DLOSSY -DWINDOW=1 -DTERMS=2 -DTMAX=4
 	holds full -DTERMS=4 -DTMAX=5
 	holds full-wide-ticks -DTERMS=4 -DTMAX=5 -DTICK=2
 	holds full-loses-its-tail -DLOSSY -DWINDOW=1 -DTERMS=3 -DTMAX=4
-	hash=22
+	hash=20 flags=
 fi
 caught successor-starts-at-now -DSTART_AT_NOW
 caught extend-without-token -DNO_TOKEN
