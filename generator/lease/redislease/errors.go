@@ -117,6 +117,7 @@ func code(err error) string {
 // sentinels.
 func typed(ctx context.Context, err error) error {
 	var dial *net.OpError
+	var timeout net.Error
 	switch word := code(err); {
 	case err == nil:
 		return nil
@@ -126,6 +127,10 @@ func typed(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ErrUnknownOutcome, errors.Join(ctx.Err(), err))
+	case errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded):
+		// Reads and writes time out at the context's deadline, sometimes a
+		// moment before the context does.
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, errors.Join(context.DeadlineExceeded, err))
 	}
 	return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"testing"
 )
 
@@ -43,6 +44,10 @@ func TestTyped(t *testing.T) {
 				t.Errorf("typed(%q) = %v; want %v with its cause", tt.err, err, tt.want)
 			}
 		})
+	}
+	late := &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
+	if err := typed(t.Context(), late); !errors.Is(err, ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("typed(%q) = %v; want an unknown outcome because of the deadline", late, err)
 	}
 	if err := typed(t.Context(), nil); err != nil {
 		t.Errorf("typed(nil) = %v; want nil", err)
