@@ -10,8 +10,9 @@ import (
 )
 
 // refuseUnmodelled refuses maps without an id that go into the table of a
-// model whose keys the plugin fills: without the model it can't, and a
-// database may number the row itself.
+// model whose keys are plain and filled by the plugin: without the model it
+// can't. SQLite would number the row itself, and others refuse it. Where GORM
+// has given the table auto-increment, the database is left to it.
 func (p *Plugin) refuseUnmodelled(db *gorm.DB) error {
 	maps, ok := mapsOf(db.Statement.Dest)
 	if !ok || db.Statement.Table == "" {
@@ -23,7 +24,7 @@ func (p *Plugin) refuseUnmodelled(db *gorm.DB) error {
 			continue
 		}
 		for _, t := range picked.filled() {
-			if !t.field.PrimaryKey {
+			if !t.field.PrimaryKey || t.field.HasDefaultValue {
 				continue
 			}
 			for i, row := range maps {

@@ -21,7 +21,7 @@ const aSnowflake = 1 << 40
 // TestKeysLeftAlone creates rows of models whose keys are not the plugin's.
 func TestKeysLeftAlone(t *testing.T) {
 	servers.EachSQL(t, func(t *testing.T, server *servers.Server) {
-		s := newSuite(t, server, gormflake.Config{}, nil, otherModels()...)
+		s := newSuite(t, server, gormflake.Config{}, nil, append(otherModels(), &plain{})...)
 		for _, c := range []struct {
 			name   string
 			create func(db *gorm.DB) (id int64, err error)
@@ -40,6 +40,9 @@ func TestKeysLeftAlone(t *testing.T) {
 			}, 0, false},
 			{"Table and map of a table that the database numbers", func(db *gorm.DB) (int64, error) {
 				return 1, db.Table("numbereds").Create(map[string]any{"name": "m"}).Error
+			}, 1, false},
+			{"Table and map of a model that nobody has prepared", func(db *gorm.DB) (int64, error) {
+				return 1, db.Table("plains").Create(map[string]any{"name": "m"}).Error
 			}, 1, false},
 			{"string", func(db *gorm.DB) (int64, error) {
 				r := worded{ID: "w"}
@@ -77,7 +80,7 @@ func TestKeysLeftAlone(t *testing.T) {
 // that inserts nothing and leaves no transaction open.
 func TestRefusals(t *testing.T) {
 	servers.EachSQL(t, func(t *testing.T, server *servers.Server) {
-		s := newSuite(t, server, gormflake.Config{}, nil, filledModels()...)
+		s := newSuite(t, server, gormflake.Config{Models: []any{&plain{}}}, nil, filledModels()...)
 		pool, err := s.db.DB()
 		if err != nil {
 			t.Fatal(err)
