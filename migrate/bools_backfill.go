@@ -213,7 +213,8 @@ func (b *backfill) note(ctx context.Context) error {
 func (b *backfill) isolate(ctx context.Context) error {
 	var logged bool
 	var format string
-	if err := b.s.conn.QueryRowContext(ctx, "SELECT @@log_bin, @@binlog_format").Scan(&logged, &format); err != nil {
+	err := b.s.conn.QueryRowContext(ctx, "SELECT @@log_bin, @@binlog_format").Scan(&logged, &format)
+	if err != nil && mysqlError(err) != 1193 { // a server without the variable logs rows
 		return b.fail("the binary log's format", err)
 	}
 	if logged && format == "STATEMENT" {
