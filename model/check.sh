@@ -60,12 +60,12 @@ holds four-incarnations -DTERMS=4 -DTMAX=3
 holds wide-ticks -DTERMS=3 -DTMAX=4 -DTICK=2
 holds loses-its-tail -DLOSSY -DWINDOW=1 -DTERMS=2 -DTMAX=4 -DREPLAY=0
 if [ "$mode" = full ]; then
-	hash=26 flags="-O2 -DCOLLAPSE -DMEMLIM=12000"
+	hash=24 flags="-O2 -DCOLLAPSE -DMEMLIM=12000"
 	holds longer-time -DTERMS=3 -DTMAX=4
 	holds replayed-after-failover -DLOSSY -DWINDOW=1 -DTERMS=2 -DTMAX=4
-	holds full -DTERMS=4 -DTMAX=5
-	holds full-wide-ticks -DTERMS=4 -DTMAX=5 -DTICK=2
-	holds full-loses-its-tail -DLOSSY -DWINDOW=1 -DTERMS=3 -DTMAX=4
+	holds more-time -DTERMS=4 -DTMAX=4
+	holds more-time-wide-ticks -DTERMS=4 -DTMAX=4 -DTICK=2
+	holds two-takeovers-on-lossy-store -DLOSSY -DWINDOW=1 -DTERMS=3 -DTMAX=4 -DREPLAY=0
 	hash=20 flags=
 fi
 caught successor-starts-at-now -DSTART_AT_NOW
