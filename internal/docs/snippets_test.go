@@ -31,6 +31,7 @@ var (
 	dsn   string
 	err   error
 	from, to, day, t time.Time
+	plan *migrate.BoolPlan
 )
 `
 
