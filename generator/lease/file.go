@@ -165,6 +165,11 @@ func (f *file) Extend(ctx context.Context, held Grant, through int64) (Grant, er
 	if err != nil {
 		return Grant{}, err
 	}
+	if state.HighWater < held.Through {
+		// Restored from an older copy of this very owner's. Whoever is next,
+		// this process perhaps, waits for the guard.
+		return Grant{}, errors.Join(LostError(held), f.unlock())
+	}
 	if state.HighWater != held.Through {
 		return Grant{}, LostError(held)
 	}
