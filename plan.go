@@ -110,7 +110,12 @@ func (p *Plugin) planOf(db *gorm.DB) *plan {
 	if s == nil {
 		return nil
 	}
+	// The callbacks of one create ask in a row for the same plan.
+	if last := p.lastPlan.Load(); last != nil && (last.schema == s || last.insert == s) {
+		return last
+	}
 	if found, ok := p.plans.Load(s); ok {
+		p.lastPlan.Store(found.(*plan))
 		return found.(*plan)
 	}
 	made := p.newPlan(db, s)

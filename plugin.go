@@ -27,7 +27,8 @@ type Plugin struct {
 
 	// generator is nil before the first lease and after Close.
 	generator atomic.Pointer[generator.Generator]
-	plans     sync.Map  // *schema.Schema to *plan
+	plans     sync.Map // *schema.Schema to *plan
+	lastPlan  atomic.Pointer[plan]
 	buffers   sync.Pool // of *[]generator.ID
 
 	mu      sync.Mutex

@@ -326,3 +326,18 @@ func leakCheck(t *testing.T) func() {
 	statements := goleak.IgnoreAnyFunction("gorm.io/gorm/internal/lru.NewLRU[...].func1") // GORM never ends it
 	return func() { goleak.VerifyNone(t, running, statements) }
 }
+
+func TestWorkerOfTheEnvironment(t *testing.T) {
+	t.Cleanup(leakCheck(t))
+	t.Setenv("GORMFLAKE_WORKER_ID", "5")
+	db := migrated(t, openFile(t, &gorm.Config{}))
+	flake := install(t, db, gormflake.Config{Namespace: "environment"})
+	if worker := flake.Layout().Decompose(wantFilled(t, db)).Worker; worker != 5 {
+		t.Errorf("want worker id 5, got %d", worker)
+	}
+	for _, name := range tables(t, db) {
+		if strings.Contains(name, "gormflake") {
+			t.Errorf("want no lease table, got %s", name)
+		}
+	}
+}
