@@ -63,7 +63,14 @@ func (j *judge) checkOverrides() error {
 		}
 		at := slices.IndexFunc(j.report.Columns, func(c BoolColumn) bool { return strings.EqualFold(c.Name, o.column) })
 		if at < 0 {
-			return fmt.Errorf("migrate: %s: expected one of the plan's columns, met %s", o, o.column)
+			if len(j.report.Columns) == 0 {
+				return fmt.Errorf("migrate: %s: the plan has no column to move, as the table holds no legacy boolean; it never did, or was moved and cleaned up", o)
+			}
+			var names []string
+			for _, c := range j.report.Columns {
+				names = append(names, c.Name)
+			}
+			return fmt.Errorf("migrate: %s: expected one of the plan's columns (%s), met %s", o, strings.Join(names, ", "), o.column)
 		}
 		c := j.report.Columns[at]
 		switch {

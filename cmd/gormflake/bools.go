@@ -115,7 +115,7 @@ func newBoolsStep(name, short string, changes bool, step func(context.Context, i
 				fmt.Fprintln(out, plan.SQL())
 			}
 			if err := plan.Err(); err != nil {
-				return errors.Join(err, errRefused)
+				return errors.Join(err, fmt.Errorf("%w; what decides is a flag here, such as --map-null column=false for MapNull: see --help", errRefused))
 			}
 			if changes && !flags.yes {
 				return fmt.Errorf("%w: add --yes for the step %s", errRefused, name)

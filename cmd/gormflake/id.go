@@ -161,7 +161,12 @@ func parseID(s, form string) (generator.ID, error) {
 		case len(s) == 13 && strings.Trim(s, "0123456789") != "":
 			return generator.ParseBase32(s)
 		}
-		return generator.ParseID(s)
+		id, err := generator.ParseID(s)
+		if err != nil {
+			return 0, fmt.Errorf("%w: want a decimal integer from 0 to 9223372036854775807, 0x and hexadecimal digits, or 13 characters of Crockford's base 32; got %q",
+				generator.ErrInvalidID, s)
+		}
+		return id, nil
 	}
 	return 0, usagef("--form wants auto, decimal, hex or base32, got %q", form)
 }

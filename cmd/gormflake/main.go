@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -39,7 +40,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, problems io.
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(problems, "gormflake:", err)
+	fmt.Fprintln(problems, "gormflake:", strings.TrimPrefix(err.Error(), "gormflake: "))
 	var usage usageError
 	switch {
 	case errors.As(err, &usage):
