@@ -22,9 +22,9 @@ const (
 
 // register puts the callbacks into the create pipeline:
 //
-//	ready                waits for the lease and the clock
+//	ready                waits for the lease and the clock, and fills ids
 //	                     (GORM begins its transaction)
-//	assign               fills ids, so that hooks see them
+//	assign               fills ids that were set to zero since
 //	                     (hooks BeforeSave and BeforeCreate)
 //	assign_after_hooks   fills what hooks have set to zero
 //	                     (belongs-to associations)
@@ -95,18 +95,20 @@ func (p *Plugin) ready(db *gorm.DB) {
 		return
 	}
 	g, err := p.await(db.Statement.Context, p.holds(db))
-	if err == nil {
-		err = g.Ready(db.Statement.Context)
-	}
 	switch {
-	case err != nil && db.DryRun:
 	case err != nil:
-		_ = db.AddError(noID(plan, err))
-	case n > 1 && !p.config.AfterHooks:
-		// A burst may have to wait for the clock to reach its end.
-		if err := p.assign(db, plan, g, n); err != nil {
-			_ = db.AddError(err)
+		err = noID(plan, err)
+	case p.config.AfterHooks:
+		if err = g.Ready(db.Statement.Context); err != nil {
+			err = noID(plan, err)
 		}
+	default:
+		// To know that an id can be had is not to have it: while the clock is
+		// waited for, others take it, and the transaction would be open by then.
+		err = p.assign(db, plan, g, n)
+	}
+	if err != nil && !db.DryRun {
+		_ = db.AddError(err)
 	}
 }
 

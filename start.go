@@ -102,7 +102,10 @@ func (p *Plugin) await(ctx context.Context, holding bool) (*generator.Generator,
 	}
 	o, _, err := p.open(context.Background())
 	if o == nil {
-		return p.generator.Load(), err
+		if g := p.generator.Load(); g != nil || err != nil {
+			return g, err
+		}
+		return nil, ErrClosed // since open has looked
 	}
 	if holding && !o.local {
 		return nil, fmt.Errorf("%w, and a transaction or connection is held that leasing may have to wait for; call Start at boot, or try again",
