@@ -37,7 +37,7 @@ func (l Layout) words(g lease.Grant) (from, limit int64) {
 	if g.Through != lease.Unbounded {
 		throughTick = min(last+1, max(0, floorDiv(g.Through-l.epochMillis(), l.tickMillis())))
 	}
-	return fromTick << l.SequenceBits, shiftOrMax(throughTick, l.SequenceBits)
+	return shiftOrMax(fromTick, l.SequenceBits), shiftOrMax(throughTick, l.SequenceBits)
 }
 
 // shiftOrMax keeps 2^63 from coming about where time and sequence fill all
@@ -57,9 +57,16 @@ func (l Layout) bind(g lease.Grant) *binding {
 	return b
 }
 
+// spent is the word of a sealed binding. What follows it is at no limit's
+// disposal.
+const spent = math.MaxInt64 - 1
+
 // seal ends the issue of ids for good and returns the exclusive bound, in
-// ticks, on what was issued.
+// ticks, on what was issued. Taking the word away fails the compare-and-swap
+// of a call that has seen the limit and not swapped yet, so that nothing is
+// issued past the bound: a store without a high water of its own lets the
+// next owner begin there.
 func (b *binding) seal(sequenceBits int) int64 {
 	b.limit.Store(0)
-	return (b.word.Load() >> sequenceBits) + 1
+	return b.word.Swap(spent)>>sequenceBits + 1
 }

@@ -60,8 +60,9 @@ type status struct {
 // Open leases a worker id and returns a generator that keeps it, in the
 // background, until Close. It waits, within ctx, for the lease and for the
 // guard that some stores put before the first id. A store that refuses
-// (ErrNoWorker, ErrWorkerInUse, ErrLayoutMismatch, ErrClockSkew) is an error
-// at once; one that does not answer is asked three times.
+// (ErrNoWorker, ErrWorkerInUse, ErrLayoutMismatch, ErrClockSkew,
+// lease.ErrInvalid) is an error at once; one that does not answer is asked
+// three times.
 func Open(ctx context.Context, config Config) (*Generator, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -125,7 +126,10 @@ func (g *Generator) opened(ctx context.Context) error {
 // refused reports whether a store's answer will not change by asking again
 // right away.
 func refused(err error) bool {
-	for _, final := range []error{ErrNoWorker, ErrWorkerInUse, ErrLayoutMismatch, ErrClockSkew, ErrInvalidConfig, ErrOutOfRange, ErrTimeExhausted, ErrBeforeEpoch} {
+	for _, final := range []error{
+		ErrNoWorker, ErrWorkerInUse, ErrLayoutMismatch, ErrClockSkew, ErrInvalidConfig, lease.ErrInvalid,
+		ErrOutOfRange, ErrTimeExhausted, ErrBeforeEpoch,
+	} {
 		if errors.Is(err, final) {
 			return true
 		}
@@ -207,9 +211,13 @@ func (g *Generator) Ready(ctx context.Context) error {
 // its lease expires. A generator from Shared closes when every caller of
 // Shared has closed it.
 func (g *Generator) Close(ctx context.Context) error {
-	if g.share != nil && !g.share.leave() {
+	if g.share == nil {
+		return g.shut(ctx)
+	}
+	if !g.share.leave() {
 		return nil
 	}
+	defer g.share.forget()
 	return g.shut(ctx)
 }
 

@@ -3,6 +3,7 @@ package generator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -410,6 +411,10 @@ func TestOpenFails(t *testing.T) {
 		{"clock past the end", func(_ *scripted, c *generator.Config) {
 			c.Clock = func() time.Time { return generator.Standard().End() }
 		}, generator.ErrTimeExhausted},
+		{"a setting that can't be right", func(s *scripted, _ *generator.Config) {
+			s.fail = fmt.Errorf("%w: once", lease.ErrInvalid)
+			s.failures = 1
+		}, lease.ErrInvalid},
 		{"no store", func(_ *scripted, c *generator.Config) { c.Store = nil }, generator.ErrInvalidConfig},
 		{"lead above a quarter of the window", func(_ *scripted, c *generator.Config) { c.MaxLead = 8 * time.Second }, generator.ErrInvalidConfig},
 		{"namespace with braces", func(_ *scripted, c *generator.Config) { c.Namespace = "{a}" }, generator.ErrInvalidConfig},

@@ -43,6 +43,7 @@ type keeper struct {
 	unsettled []int64
 	failures  int
 	avoid     int64
+	confirmed time.Time // the world's time when the grant was last confirmed
 
 	through    atomic.Int64 // of the grant, for Stats
 	switchFor  atomic.Pointer[binding]
@@ -98,8 +99,48 @@ func (k *keeper) run() {
 			k.failures = 0
 		}
 		k.g.publish(func(s *status) { s.binding, s.cause, s.failures = k.binding, err, k.failures })
-		_ = k.g.world.Wait(k.ctx, k.pause(err), k.wake)
+		k.rest(err)
 	}
+}
+
+// rest waits until the next step is due. Callers that find no id ask for one
+// sooner, and all of them again whenever the status changes: the store is
+// asked only where that can help them.
+func (k *keeper) rest(err error) {
+	until := k.g.world.Now().Add(k.pause(err))
+	for {
+		left := until.Sub(k.g.world.Now())
+		if left <= 0 || k.ctx.Err() != nil {
+			return
+		}
+		_ = k.g.world.Wait(k.ctx, left, k.wake)
+		if err == nil && k.urgent() {
+			return
+		}
+	}
+}
+
+// urgent reports whether a step that was asked for brings anything.
+func (k *keeper) urgent() bool {
+	switch b := k.switchFor.Load(); {
+	case b != nil && b == k.binding, !k.held:
+		return true
+	case k.binding == nil:
+		return k.g.clock.millis() >= k.grant.NotBefore
+	}
+	return k.gains()
+}
+
+// gains reports whether an extension would raise the high water by a tenth of
+// an interval or more.
+func (k *keeper) gains() bool {
+	gain := k.g.clock.millis() + k.timing.Window.Milliseconds() - k.grant.Through
+	return k.timing.Window > 0 && gain >= k.timing.Interval.Milliseconds()/10
+}
+
+// stale reports whether the row wants an extension.
+func (k *keeper) stale() bool {
+	return k.failures > 0 || k.gains() || k.g.world.Now().Sub(k.confirmed) >= k.timing.Interval/2
 }
 
 // step does whatever is due: one statement of the store in the steady state.
@@ -113,7 +154,7 @@ func (k *keeper) step() error {
 		}
 		return k.bind()
 	}
-	if k.timing.Window > 0 {
+	if k.timing.Window > 0 && k.stale() {
 		if err := k.extend(); err != nil {
 			return err
 		}
@@ -208,6 +249,7 @@ func (k *keeper) acquire() error {
 		return errors.Join(err, k.release(ctx, grant, 0))
 	}
 	k.grant, k.held, k.unsettled, k.avoid = grant, true, nil, -1
+	k.confirmed = k.g.world.Now()
 	k.through.Store(grant.Through)
 	k.g.counters.acquires.Add(1)
 	k.g.counters.lastExtend.Store(now)
@@ -261,6 +303,7 @@ func (k *keeper) extend() error {
 		return err
 	}
 	k.grant.Through, k.unsettled = grant.Through, nil
+	k.confirmed = k.g.world.Now()
 	k.through.Store(grant.Through)
 	k.g.counters.extends.Add(1)
 	k.g.counters.lastExtend.Store(k.g.clock.millis())
@@ -351,13 +394,32 @@ func (k *keeper) close(ctx context.Context) error {
 	}
 	k.cancel()
 	k.kick()
-	if err := k.g.world.Wait(ctx, math.MaxInt64, k.done); err != nil {
-		k.g.publish(func(s *status) { s.closed = true })
-		return fmt.Errorf("generator: the lease store did not let go in time, the worker id is free once its lease expires: %w", err)
+	err := k.g.world.Wait(ctx, math.MaxInt64, k.done)
+	if err == nil {
+		err = ctx.Err()
 	}
+	k.g.publish(func(s *status) { s.closed = true })
+	if err != nil {
+		k.g.world.Go(k.finish)
+		return fmt.Errorf("generator: the lease was not released in time, which goes on in the background; failing that, the worker id is free once the lease expires: %w", err)
+	}
+	return k.letGo(ctx)
+}
+
+// finish releases after a Close that could not wait. A fixed worker id would
+// stay in use for as long as the process lives.
+func (k *keeper) finish() {
+	ctx, cancel := k.g.world.WithTimeout(context.WithoutCancel(k.ctx), closeTimeout)
+	defer cancel()
+	if k.g.world.Wait(ctx, math.MaxInt64, k.done) == nil {
+		_ = k.letGo(ctx)
+	}
+}
+
+// letGo seals and releases. The background work has ended.
+func (k *keeper) letGo(ctx context.Context) error {
 	held, grant := k.held, k.grant
 	used := k.unbind()
-	k.g.publish(func(s *status) { s.closed = true })
 	if !held {
 		return nil
 	}

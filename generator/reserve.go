@@ -24,27 +24,31 @@ func (g *Generator) reserve(ctx context.Context, n int64) (*binding, int64, erro
 			}
 			continue
 		}
-		now := min(g.clock.ticks(), g.lastTick+1)
-		old := b.word.Load()
-		first := g.after(old, now)
+		millis := g.clock.millis()
+		now := g.clock.tickOf(millis)
+		// In this order: whoever sees the word of a sealed binding sees its limit.
+		old, limit := b.word.Load(), b.limit.Load()
+		first := g.after(old, min(now, g.lastTick))
 		last := first + max(0, n-1)
-		if last < first || last>>g.sequenceBits > g.lastTick {
+		switch past := last < first || last>>g.sequenceBits > g.lastTick; {
+		case now > g.lastTick, past && limit > 0:
 			g.counters.refusals.exhausted.Add(1)
 			return nil, 0, fmt.Errorf("%w: it ended at %s; move to a layout with more time bits or a later epoch",
 				ErrTimeExhausted, g.config.Layout.End().Format(time.RFC3339))
-		}
-		if last >= b.limit.Load() {
+		case past || last >= limit:
 			if err := patience.forKeeper(ctx, st); err != nil {
 				return nil, 0, err
 			}
 			continue
 		}
-		wait := time.Duration(last>>g.sequenceBits-now-g.leadTicks) * g.config.Layout.Tick
+		due := last>>g.sequenceBits - g.leadTicks
+		wait := g.clock.until(due, millis)
 		if wait > 0 {
-			behind := time.Duration(old>>g.sequenceBits-now) * g.config.Layout.Tick
+			behind := times(old>>g.sequenceBits-now, g.config.Layout.Tick)
 			switch err := patience.allows(ctx, wait, behind); {
 			case err == nil:
-			case g.config.SwitchWorker && errors.Is(err, ErrClockBehind) && g.keeper.switchFrom(b):
+			case g.config.SwitchWorker && errors.Is(err, ErrClockBehind) && wait > g.config.MaxWait &&
+				g.wentBack(b, old, now) && g.keeper.switchFrom(b):
 				if err := patience.forKeeper(ctx, st); err != nil {
 					return nil, 0, err
 				}
@@ -54,7 +58,6 @@ func (g *Generator) reserve(ctx context.Context, n int64) (*binding, int64, erro
 				g.log.Warn(ctx, "clock_behind", "gormflake: an id was refused because the clock is behind", "error", err)
 				return nil, 0, err
 			}
-			g.countWait(b, old, now, wait)
 		}
 		if n > 1 {
 			raise(&b.burst, last)
@@ -63,11 +66,15 @@ func (g *Generator) reserve(ctx context.Context, n int64) (*binding, int64, erro
 			if n > 0 && !b.word.CompareAndSwap(old, last) {
 				continue
 			}
-			if err := patience.forClock(ctx, wait); err != nil {
-				return nil, 0, err
+			if wait > 0 {
+				g.countWait(b, old, now, wait)
+				if err := patience.reach(ctx, due, wait); err != nil {
+					return nil, 0, err
+				}
 			}
 			return b, first, nil
 		}
+		g.countWait(b, old, now, wait)
 		if err := patience.forClock(ctx, wait); err != nil {
 			return nil, 0, err
 		}
@@ -76,14 +83,12 @@ func (g *Generator) reserve(ctx context.Context, n int64) (*binding, int64, erro
 
 // checkBurst refuses a burst that no waiting could bring home.
 func (g *Generator) checkBurst(n int64) error {
-	const far = int64(1) << 40
-	ticks := n >> g.sequenceBits
-	span := time.Duration(min(ticks, far)) * min(g.config.Layout.Tick, time.Second)
-	allowed := g.config.MaxWait + g.config.MaxLead
+	span := times(n>>g.sequenceBits, g.config.Layout.Tick)
+	allowed := max(g.config.MaxWait, g.config.MaxWait+g.config.MaxLead) // the sum may pass the largest Duration
 	if window := g.config.Store.Timing().Window; window > 0 {
 		allowed = min(allowed, window/2)
 	}
-	if n <= 1 || (ticks < far && time.Duration(ticks)*g.config.Layout.Tick <= max(allowed, g.config.Layout.Tick)) {
+	if n <= 1 || span <= max(allowed, g.config.Layout.Tick) {
 		return nil
 	}
 	g.counters.refusals.burst.Add(1)
@@ -129,6 +134,24 @@ func (p *patience) forClock(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
+// reach waits until the clock has reached a tick, for ids that are taken
+// already. The clock may go back meanwhile, or stand still.
+func (p *patience) reach(ctx context.Context, tick int64, wait time.Duration) error {
+	clock := &p.generator.clock
+	p.left += rollbackNoise // a clock that is being slewed takes a little longer
+	for wait > 0 {
+		if err := p.forClock(ctx, wait); err != nil {
+			return err
+		}
+		wait = clock.until(tick, clock.millis())
+		if err := p.allows(ctx, wait, wait+p.generator.config.MaxLead); wait > 0 && err != nil {
+			p.generator.counters.refusals.clock.Add(1)
+			return err
+		}
+	}
+	return nil
+}
+
 // forKeeper waits for the keeper to change the status. When the keeper's last
 // attempt failed, there is nothing to wait for: it tries again by itself.
 func (p *patience) forKeeper(ctx context.Context, st *status) error {
@@ -167,13 +190,22 @@ func (p *patience) forKeeper(ctx context.Context, st *status) error {
 	return nil
 }
 
-// countWait tells a rollback from a sequence that is used up: a word further
-// ahead than any call may put it is there because the clock went back.
+// countWait tells a rollback from a sequence that is used up.
 func (g *Generator) countWait(b *binding, old, now int64, wait time.Duration) {
 	g.counters.waited.Add(int64(wait))
-	if old > b.burst.Load() && old>>g.sequenceBits > now+g.leadTicks+1 {
+	if g.wentBack(b, old, now) {
 		g.counters.waits.clock.Add(1)
 		return
 	}
 	g.counters.waits.sequence.Add(1)
+}
+
+// wentBack reports whether a word is further ahead of the clock than any call
+// may put it.
+func (g *Generator) wentBack(b *binding, old, now int64) bool {
+	ahead := g.leadTicks + 1
+	if old <= b.burst.Load() {
+		ahead += int64(g.config.MaxWait / g.config.Layout.Tick)
+	}
+	return old>>g.sequenceBits-now > ahead
 }

@@ -24,7 +24,11 @@ type share struct {
 	key    shareKey
 	config Config
 	opened chan struct{}
+	gone   chan struct{}
 	refs   int
+	// leaving says that the last caller is closing the generator: nobody joins
+	// any more, and gone is closed when that has ended.
+	leaving bool
 
 	// Set before opened is closed.
 	generator *Generator
@@ -42,18 +46,28 @@ func Shared(ctx context.Context, config Config) (*Generator, error) {
 		return nil, err
 	}
 	key := shareKey{store: config.Store.Key(), namespace: config.Namespace}
-	if key.store == nil || !reflect.TypeOf(key.store).Comparable() {
+	if key.store == nil || !reflect.ValueOf(key.store).Comparable() {
 		return nil, fmt.Errorf("%w: want a store whose Key is comparable, got a %T", ErrInvalidConfig, key.store)
 	}
 	for {
-		s, first, err := joinShare(key, config)
+		s, first, gone, err := joinShare(key, config)
 		if err != nil {
 			return nil, err
+		}
+		if gone != nil {
+			// The worker id is not free before that has ended, and a fixed one is
+			// the only one there is.
+			select {
+			case <-gone:
+				continue
+			case <-ctx.Done():
+				return nil, fmt.Errorf("%w: another caller is closing the one before it: %w", ErrNotStarted, ctx.Err())
+			}
 		}
 		if first {
 			s.generator, s.err = Open(ctx, config)
 			if s.err != nil {
-				s.drop()
+				s.forget()
 			} else {
 				s.generator.share = s
 			}
@@ -74,21 +88,25 @@ func Shared(ctx context.Context, config Config) (*Generator, error) {
 }
 
 // joinShare counts the caller in, and reports whether it is the first, which
-// opens.
-func joinShare(key shareKey, config Config) (s *share, first bool, err error) {
+// opens. While the last caller is closing the generator it counts nobody in
+// and returns what to wait for instead.
+func joinShare(key shareKey, config Config) (s *share, first bool, gone <-chan struct{}, err error) {
 	shares.Lock()
 	defer shares.Unlock()
 	s = shares.of[key]
 	if s == nil {
-		s = &share{key: key, config: config, opened: make(chan struct{}), refs: 1}
+		s = &share{key: key, config: config, opened: make(chan struct{}), gone: make(chan struct{}), refs: 1}
 		shares.of[key] = s
-		return s, true, nil
+		return s, true, nil, nil
+	}
+	if s.leaving {
+		return nil, false, s.gone, nil
 	}
 	if err := s.config.agrees(config); err != nil {
-		return nil, false, err
+		return nil, false, nil, err
 	}
 	s.refs++
-	return s, false, nil
+	return s, false, nil, nil
 }
 
 // agrees reports in which of the settings that make up a generator's
@@ -117,7 +135,8 @@ func (c Config) agrees(o Config) error {
 	return nil
 }
 
-// leave counts a caller out and reports whether it was the last.
+// leave counts a caller out and reports whether it was the last, which closes
+// the generator and then forgets the share.
 func (s *share) leave() bool {
 	shares.Lock()
 	defer shares.Unlock()
@@ -125,21 +144,17 @@ func (s *share) leave() bool {
 	if s.refs > 0 {
 		return false
 	}
-	s.remove()
+	s.leaving = true
 	return true
 }
 
-// drop forgets a share that failed to open.
-func (s *share) drop() {
+// forget ends a share that is closed or failed to open.
+func (s *share) forget() {
 	shares.Lock()
 	defer shares.Unlock()
-	s.remove()
-}
-
-// remove is called under the lock.
-func (s *share) remove() {
 	if shares.of[s.key] == s {
 		delete(shares.of, s.key)
+		close(s.gone)
 	}
 }
 

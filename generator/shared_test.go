@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gormflake/gormflake/generator"
+	"github.com/gormflake/gormflake/generator/lease"
 )
 
 func TestSharedIsOneGenerator(t *testing.T) {
@@ -79,6 +80,71 @@ func TestSharedRefusesAConflict(t *testing.T) {
 		t.Fatalf("another namespace is another generator, got %v", err)
 	}
 	_ = other.Close(context.Background())
+}
+
+// leaving holds a release up until it is told to go on.
+type leaving struct {
+	lease.Store
+	releasing, release chan struct{}
+}
+
+func (l *leaving) Release(ctx context.Context, held lease.Grant, used int64) error {
+	close(l.releasing)
+	<-l.release
+	return l.Store.Release(ctx, held, used)
+}
+
+// Who asks while the last caller is closing gets the next generator, not the
+// worker id's refusal.
+func TestSharedWhileTheLastCallerCloses(t *testing.T) {
+	store := &leaving{Store: lease.Fixed(78), releasing: make(chan struct{}), release: make(chan struct{})}
+	config := generator.Config{Store: store, Namespace: "leaving", Logger: quiet}
+	first, err := generator.Shared(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- first.Close(context.Background()) }()
+	<-store.releasing
+
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := generator.Shared(impatient, config); !errors.Is(err, generator.ErrNotStarted) || !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: want ErrNotStarted and context.Canceled, got %v", err)
+	}
+	config.Store = lease.Fixed(78) // equal keys: the same share
+	type opened struct {
+		g   *generator.Generator
+		err error
+	}
+	second := make(chan opened, 1)
+	go func() {
+		g, err := generator.Shared(t.Context(), config)
+		second <- opened{g, err}
+	}()
+	close(store.release)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	got := <-second
+	if got.err != nil || got.g == first {
+		t.Fatalf("want a generator of its own, got %v, %v", got.g, got.err)
+	}
+	if err := got.g.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// incomparable is a key whose type can be compared and whose value can't.
+type incomparable struct{ lease.Store }
+
+func (incomparable) Key() any { return [1]any{[]int{1}} }
+
+func TestSharedRefusesAKeyThatCannotBeCompared(t *testing.T) {
+	_, err := generator.Shared(t.Context(), generator.Config{Store: incomparable{newScripted()}, Logger: quiet})
+	if !errors.Is(err, generator.ErrInvalidConfig) {
+		t.Errorf("want ErrInvalidConfig, got %v", err)
+	}
 }
 
 func TestSharedAfterAFailedOpen(t *testing.T) {

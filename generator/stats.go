@@ -121,14 +121,16 @@ func (g *Generator) bindingStats(s *Stats, b *binding) {
 	tick := g.config.Layout.Tick
 	now, limit := g.clock.ticks(), b.limit.Load()
 	s.Worker, s.Term = b.worker, b.term
-	s.Lead = time.Duration(b.word.Load()>>g.sequenceBits-now) * tick
+	if word := b.word.Load(); word != spent {
+		s.Lead = times(word>>g.sequenceBits-now, tick)
+	}
 	through := g.keeper.through.Load()
 	switch {
 	case through == lease.Unbounded:
 		s.Remaining = 1<<63 - 1
 	default:
 		s.HighWater = time.UnixMilli(through).UTC()
-		s.Remaining = max(0, time.Duration(limit>>g.sequenceBits-now)*tick)
+		s.Remaining = max(0, times(limit>>g.sequenceBits-now, tick))
 	}
 	if s.State = StateLeased; s.Remaining == 0 {
 		s.State = StateSealed

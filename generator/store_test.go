@@ -17,6 +17,7 @@ type scripted struct {
 	rows     map[int64]lease.Row
 	now      func() int64
 	fail     error // of every call, before it takes effect
+	failures int   // how many calls fail so; 0: all
 	failLate error // of Extend, after it took effect
 	notLooks bool  // Lookup fails too
 	hang     chan struct{}
@@ -46,6 +47,11 @@ func (s *scripted) Timing() lease.Timing { return s.timing }
 func (s *scripted) enter(ctx context.Context) error {
 	s.mu.Lock()
 	hang, fail := s.hang, s.fail
+	if s.failures > 0 {
+		if s.failures--; s.failures == 0 {
+			s.fail = nil
+		}
+	}
 	s.mu.Unlock()
 	if hang != nil {
 		select {
