@@ -36,14 +36,14 @@ const (
 	lagPoll      = 100 * time.Millisecond
 	maxTries     = 20 // of one batch, against deadlocks and lock waits
 
-	checkpointEvery = 500 * time.Millisecond
+	checkpointEvery = 2 * time.Second
 )
 
 // Backfill fills the new columns of the rows that exist, in ranges of the primary
-// key, each in a transaction of its own, and notes a checkpoint twice a second. Then it
-// builds the indexes that the new columns need. Cancelling ctx stops it between
-// or within batches; a later call goes on at the checkpoint. Columns with ON
-// UPDATE CURRENT_TIMESTAMP keep their value. After Swap it does nothing.
+// key, each in a transaction of its own, and notes a checkpoint every two seconds.
+// Then it builds the indexes that the new columns need. Cancelling ctx stops it
+// between or within batches; a later call goes on at the checkpoint. Columns with
+// ON UPDATE CURRENT_TIMESTAMP keep their value. After Swap it does nothing.
 func (p *BoolPlan) Backfill(ctx context.Context, o BackfillOptions) error {
 	if o.BatchSize < 0 || o.Pause < 0 || o.MaxLag < 0 {
 		return fmt.Errorf("migrate: BatchSize, Pause and MaxLag must not be negative, met %d, %v and %v", o.BatchSize, o.Pause, o.MaxLag)
