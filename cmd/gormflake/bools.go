@@ -54,7 +54,7 @@ Each may be stopped and called again.`,
 func (f *boolsFlags) register(c *cobra.Command) {
 	f.dsn.register(c.Flags())
 	c.Flags().StringVar(&f.table, "table", "", "table to move")
-	c.Flags().StringSliceVar(&f.columns, "column", nil, "columns; default: every legacy boolean of the table")
+	c.Flags().StringSliceVar(&f.columns, "column", nil, "columns; default: those that are an enum or bit(1) of two known values; name char and others")
 	_ = c.MarkFlagRequired("table")
 }
 
