@@ -9,7 +9,7 @@ import (
 
 // Refusal is one reason why a plan won't run, and what to do about it.
 type Refusal struct {
-	Code   string // what kind of reason: an Object's Code, or "null-values", "empty-values", "unmapped-values", "out-of-range", "default", "not-a-boolean", "already-done", "character-set", "no-integer-key", "engine", "name-taken", "rehearsal"
+	Code   string // what kind of reason: an Object's Code, or "null-values", "empty-values", "unmapped-values", "out-of-range", "default", "not-a-boolean", "already-done", "character-set", "no-integer-key", "engine", "name-taken", "rehearsal"; of an adoption "no-key", "composite-key", "not-an-integer", "reference-type", "unsigned", "max-id", "foreign-key", "view", "partition", "default"
 	Column string // "" when it is about the table
 	Name   string // the object's name, for Accept
 	Reason string

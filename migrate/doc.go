@@ -13,4 +13,7 @@
 //     a lost, inverted or invented value.
 //
 // On any dialect but MySQL the codec registers nothing and costs nothing.
+//
+// [Adopt] is for another legacy: it moves a table whose keys the database numbers,
+// on Postgres, MySQL, MariaDB or SQLite, to snowflake keys.
 package migrate

@@ -74,7 +74,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nothing changed (a plan refuses, 
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newID(), newWindow(), newWorkers(), newPartitions(), newBools(), newBench())
+	root.AddCommand(newID(), newWindow(), newWorkers(), newPartitions(), newBools(), newAdopt(), newBench())
 	// Cobra's own complaints about arguments are usage errors, too.
 	wrapArgs(root)
 	return root

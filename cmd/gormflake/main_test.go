@@ -53,6 +53,8 @@ func TestCommands(t *testing.T) {
 		{name: "no such file", args: []string{"workers", "list", "--dsn", "/nowhere/x.db"}, code: exitFailed, want: "exists"},
 		{name: "bools need a table", args: []string{"bools", "plan"}, code: exitFailed, want: "table"},
 		{name: "bad override", args: []string{"bools", "plan", "--table", "t", "--map-null", "a"}, code: exitUsage, want: "column=true"},
+		{name: "adopt needs a table", args: []string{"adopt", "plan"}, code: exitFailed, want: "table"},
+		{name: "bad reference", args: []string{"adopt", "plan", "--table", "t", "--reference", "column"}, code: exitUsage, want: "table.column"},
 		{name: "unknown command", args: []string{"frobnicate"}, code: exitUsage, want: "frobnicate"},
 		{name: "unknown flag", args: []string{"window", "--frobnicate"}, code: exitUsage, want: "frobnicate"},
 		{name: "completion", args: []string{"completion", "bash"}, want: "bash completion"},

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gormflake/gormflake/migrate"
+)
+
+// adoptFlags say which table to adopt, and how.
+type adoptFlags struct {
+	dsn        dsnFlags
+	layout     layoutFlags
+	spec       migrate.AdoptSpec
+	references []string
+	yes        bool
+}
+
+func newAdopt() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "adopt",
+		Short: "Move a table with AUTO_INCREMENT, serial or identity keys to snowflake keys",
+		Long: `Move a table with AUTO_INCREMENT, serial or identity keys to snowflake keys.
+
+Old ids stay, new ones are larger. The key and every column that refers to it become
+bigint, and the database stops numbering: programs that leave the key out must have been
+replaced by then. rollback lets it number again. Each may be stopped and called again.`,
+	}
+	c.AddCommand(
+		newAdoptInspect(),
+		newAdoptStep("plan", "Print the statements that are still to run, and what the plan refuses", false,
+			func(context.Context, io.Writer, *migrate.AdoptPlan) error { return nil }),
+		newAdoptStep("apply", "Carry the plan out; without --yes only print it", true,
+			func(ctx context.Context, out io.Writer, p *migrate.AdoptPlan) error {
+				if err := p.Apply(ctx); err != nil {
+					return err
+				}
+				return verifyAdoption(ctx, out, p)
+			}),
+		newAdoptStep("verify", "Look whether the table is wholly adopted, and no row lost its parent", false, verifyAdoption),
+		newAdoptStep("rollback", "Let the database number the table again, with the old types where the values fit", true,
+			func(ctx context.Context, out io.Writer, p *migrate.AdoptPlan) error {
+				if err := p.Rollback(ctx); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(out, "%s: the database numbers it again\n", p.Report.Table)
+				return err
+			}),
+	)
+	return c
+}
+
+func (f *adoptFlags) register(c *cobra.Command) {
+	f.dsn.register(c.Flags())
+	f.layout.register(c.Flags())
+	set := c.Flags()
+	set.StringVar(&f.spec.Table, "table", "", "table to adopt")
+	set.StringSliceVar(&f.references, "reference", nil, "table.column that holds the table's keys without a foreign key; may be repeated")
+	set.BoolVar(&f.spec.Unsigned, "unsigned", false, "let MySQL's bigint unsigned become bigint")
+	set.Int64Var(&f.spec.FirstID, "first-id", 0, "smallest id that will be issued; default: the layout's first id of now")
+	set.DurationVar(&f.spec.MaxBlock, "max-block", 0, "how long a statement may wait for a lock before it is tried again; default: 1s")
+	set.DurationVar(&f.spec.Patience, "patience", 0, "how long it is tried again; default: 1m")
+	_ = c.MarkFlagRequired("table")
+}
+
+// resolve reads the flags that aren't in the spec yet.
+func (f *adoptFlags) resolve() (err error) {
+	f.spec.References = nil
+	for _, r := range f.references {
+		table, column, ok := strings.Cut(r, ".")
+		if !ok || table == "" || column == "" || strings.Contains(column, ".") {
+			return usagef("--reference wants table.column, got %q", r)
+		}
+		f.spec.References = append(f.spec.References, migrate.Reference{Table: table, Column: column})
+	}
+	f.spec.Layout, err = f.layout.layout()
+	return err
+}
+
+func newAdoptInspect() *cobra.Command {
+	var flags adoptFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "inspect",
+		Short: "Report the key, what refers to it, and what stands in the way",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := flags.resolve(); err != nil {
+				return err
+			}
+			db, done, err := flags.dsn.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer done()
+			report, err := migrate.InspectAdopt(c.Context(), db, flags.spec)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(c.OutOrStdout(), report)
+			}
+			_, err = fmt.Fprintln(c.OutOrStdout(), report)
+			return err
+		},
+	}
+	flags.register(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return c
+}
+
+// newAdoptStep makes a command of one method of the plan. One that changes the
+// table does nothing without --yes.
+func newAdoptStep(name, short string, changes bool, step func(context.Context, io.Writer, *migrate.AdoptPlan) error) *cobra.Command {
+	var flags adoptFlags
+	c := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := flags.resolve(); err != nil {
+				return err
+			}
+			db, done, err := flags.dsn.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer done()
+			plan, err := migrate.PlanAdopt(c.Context(), db, flags.spec)
+			if err != nil {
+				return err
+			}
+			out := c.OutOrStdout()
+			show := plan.SQL
+			if name == "rollback" {
+				show = func() string { sql, planErr := plan.RollbackSQL(c.Context()); err = planErr; return sql }
+			}
+			if name == "plan" || (changes && !flags.yes) {
+				fmt.Fprint(out, show())
+			}
+			if err != nil {
+				return err
+			}
+			if name == "plan" || name == "apply" {
+				if err := plan.Err(); err != nil {
+					return errors.Join(err, errRefused)
+				}
+			}
+			if changes && !flags.yes {
+				return fmt.Errorf("%w: add --yes for the step %s", errRefused, name)
+			}
+			return step(c.Context(), out, plan)
+		},
+	}
+	flags.register(c)
+	if changes {
+		c.Flags().BoolVar(&flags.yes, "yes", false, "do it")
+	}
+	return c
+}
+
+func verifyAdoption(ctx context.Context, out io.Writer, plan *migrate.AdoptPlan) error {
+	v, err := plan.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s: adopted; %d old rows with keys up to %d, %d new ones\n", v.Table, v.Legacy, v.MaxLegacy, v.New)
+	return err
+}

@@ -1,0 +1,380 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// AdoptStatement is one statement of a plan, or several that run in one
+// transaction.
+type AdoptStatement struct {
+	Step  string   // "release", "widen", "unnumber", "bind" (and, for Rollback, "narrow", "renumber")
+	Table string   // which table it changes
+	SQL   []string // MySQL's without ALGORITHM and LOCK, which Ladder holds
+	// Ladder are the endings that are tried in turn until the server grants one,
+	// gentlest first; nil means the statements as they stand.
+	Ladder []string
+	Locks  string // what waits while it runs
+}
+
+// AdoptPlan moves one table to snowflake keys. Whether a statement is still
+// needed is read from the schema each time, so every method may be called again
+// after a failure, by another process too.
+type AdoptPlan struct {
+	Report     *AdoptReport // the table as it was before the adoption began
+	Refusals   []Refusal    // empty when the plan can be carried out
+	Statements []AdoptStatement
+	Begun      bool // an adoption of this table is under way or done
+
+	db   *gorm.DB
+	spec AdoptSpec
+	hook func(AdoptStatement) error // tests only: called before each statement
+}
+
+// InspectAdopt reports the key of a table, every column that holds its keys, and
+// what stands in the way of snowflake keys. It changes nothing. Errors are those
+// of the database, and a table that doesn't exist.
+func InspectAdopt(ctx context.Context, db *gorm.DB, spec AdoptSpec) (*AdoptReport, error) {
+	spec, err := spec.resolve(db, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	a, err := openAdopter(ctx, db, spec)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	_, now, err := survey(ctx, a, spec)
+	return now, err
+}
+
+// survey reads the table as it was, nil if nothing has begun, and as it is.
+func survey(ctx context.Context, a adopter, spec AdoptSpec) (was, now *AdoptReport, err error) {
+	was, err = readAdoption(ctx, a, spec.Table)
+	if err != nil {
+		return nil, nil, err
+	}
+	if was != nil { // columns that lost their foreign key for the time of the move are among them
+		spec.FirstID = was.FirstID
+		for _, c := range was.References {
+			if !slices.Contains(spec.References, c.reference()) {
+				spec.References = append(spec.References, c.reference())
+			}
+		}
+	}
+	now, err = a.inspect(ctx, spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	fits := true
+	if now.Key.Bits > 0 {
+		if now.MaxID, fits, err = maxOf(ctx, a, now.Key.reference(), 0); err != nil {
+			return nil, nil, err
+		}
+	}
+	judgeAdoption(now, spec, fits, was != nil)
+	return was, now, nil
+}
+
+// PlanAdopt makes the plan for a table, changing nothing. A plan that can't be
+// carried out is no error: see Refusals and Err.
+func PlanAdopt(ctx context.Context, db *gorm.DB, spec AdoptSpec) (*AdoptPlan, error) {
+	spec, err := spec.resolve(db, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	a, err := openAdopter(ctx, db, spec)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	p := &AdoptPlan{db: db, spec: spec}
+	return p, p.read(ctx, a)
+}
+
+// read fills in the plan from the schema as it is, and returns that.
+func (p *AdoptPlan) read(ctx context.Context, a adopter) error {
+	_, err := p.readNow(ctx, a)
+	return err
+}
+
+func (p *AdoptPlan) readNow(ctx context.Context, a adopter) (*AdoptReport, error) {
+	was, now, err := survey(ctx, a, p.spec)
+	if err != nil {
+		return nil, err
+	}
+	p.Begun, p.Report, p.Refusals, p.Statements = was != nil, now, now.Refusals, nil
+	if was != nil {
+		same := func(a, b AdoptColumn) bool { return a.same(b) }
+		merged := *was
+		merged.References = append(slices.Clone(was.References), missing(now.References, was.References, same)...)
+		merged.ForeignKeys = append(slices.Clone(was.ForeignKeys), missing(now.ForeignKeys, was.ForeignKeys, AdoptForeignKey.same)...)
+		merged.Hazards = now.Hazards
+		p.Report = &merged
+	}
+	if len(p.Refusals) == 0 {
+		p.Statements, err = a.forward(ctx, p.Report, now)
+	}
+	return now, err
+}
+
+// Adopt plans and applies: the one call for those who have reviewed the plan. The
+// error of a refused plan is a *RefusedError, that of a move which stopped half
+// way a *PartialError; calling Adopt again goes on.
+func Adopt(ctx context.Context, db *gorm.DB, spec AdoptSpec) (*AdoptPlan, error) {
+	p, err := PlanAdopt(ctx, db, spec)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Apply(ctx)
+}
+
+// Err is the error of a plan with refusals, a *RefusedError, or nil.
+func (p *AdoptPlan) Err() error {
+	if len(p.Refusals) == 0 {
+		return nil
+	}
+	return &RefusedError{Table: p.Report.Table, Refusals: p.Refusals}
+}
+
+// Empty reports that the schema needs no statement any more.
+func (p *AdoptPlan) Empty() bool { return len(p.Statements) == 0 && len(p.Refusals) == 0 }
+
+// SQL is the plan for reading: refusals, hazards and every statement that is
+// still to run, with what waits meanwhile.
+func (p *AdoptPlan) SQL() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "-- table %s: keys up to %d stay, new ones start at %d\n", p.Report.Table, p.Report.MaxID, p.Report.FirstID)
+	for _, r := range p.Refusals {
+		fmt.Fprintf(&b, "-- refused: %s\n", r)
+	}
+	for _, h := range p.Report.Hazards {
+		fmt.Fprintf(&b, "-- hazard: %s: %s\n", h.Code, h.Reason)
+	}
+	if p.Empty() {
+		b.WriteString("-- nothing to do\n")
+	}
+	writeStatements(&b, p.Statements)
+	return b.String()
+}
+
+func writeStatements(b *strings.Builder, all []AdoptStatement) {
+	for i, s := range all {
+		fmt.Fprintf(b, "\n-- %d. %s %s: %s\n", i+1, s.Step, s.Table, s.Locks)
+		if len(s.Ladder) > 0 {
+			fmt.Fprintf(b, "-- with the first of these that the server grants: %s\n", strings.Join(s.Ladder, " | "))
+		}
+		for _, q := range s.SQL {
+			b.WriteString(q + ";\n")
+		}
+	}
+}
+
+// Apply carries the plan out under an advisory lock, one statement after the
+// other, each of its own. Once it returns nil, the database numbers the table no
+// more: programs must bring keys of their own, as the plugin does. The errors
+// are ErrRefused, ErrLocked, ErrBusy, those of the database, and *PartialError
+// around them once a statement has been tried.
+func (p *AdoptPlan) Apply(ctx context.Context) error {
+	return p.locked(ctx, func(a adopter) error {
+		was, err := readAdoption(ctx, a, p.spec.Table)
+		if err != nil {
+			return err
+		}
+		if err := p.read(ctx, a); err != nil {
+			return err
+		}
+		if err := p.Err(); err != nil {
+			return err
+		}
+		if p.Empty() {
+			return nil
+		}
+		if err := writeAdoption(ctx, a, p.spec.Table, p.Report, was != nil); err != nil {
+			return err
+		}
+		return p.runAll(ctx, a, "Apply", p.Statements)
+	})
+}
+
+// Rollback lets the database number the table again, and gives the columns their
+// old types where every value in them still fits; once one holds a snowflake id
+// all stay 64 bits wide, since no row is dropped or renumbered. On MySQL and
+// SQLite new numbers then follow the largest id of the table, on Postgres the
+// largest old one. It needs the journal that Apply wrote; without it, and on a table that
+// was changed since, the error is ErrOutOfOrder.
+func (p *AdoptPlan) Rollback(ctx context.Context) error {
+	return p.locked(ctx, func(a adopter) error {
+		statements, err := p.backward(ctx, a)
+		if err != nil {
+			return err
+		}
+		if err := p.runAll(ctx, a, "Rollback", statements); err != nil {
+			return err
+		}
+		return forgetAdoption(ctx, a, p.spec.Table)
+	})
+}
+
+// RollbackSQL is what Rollback would do now, for reading, like SQL. It changes
+// nothing; its errors are Rollback's.
+func (p *AdoptPlan) RollbackSQL(ctx context.Context) (string, error) {
+	a, err := openAdopter(ctx, p.db, p.spec)
+	if err != nil {
+		return "", err
+	}
+	defer a.close()
+	statements, err := p.backward(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "-- table %s: back to numbers of the database\n", p.Report.Table)
+	writeStatements(&b, statements)
+	return b.String(), nil
+}
+
+// backward lists Rollback's statements.
+func (p *AdoptPlan) backward(ctx context.Context, a adopter) ([]AdoptStatement, error) {
+	now, err := p.readNow(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if !p.Begun {
+		return nil, fmt.Errorf("%w: expected a row of table %s in %s, which Apply writes; there is nothing to roll back", ErrOutOfOrder, p.spec.Table, adoptJournal)
+	}
+	narrow, err := narrowable(ctx, a, p.Report)
+	if err != nil {
+		return nil, err
+	}
+	last, _, err := maxOf(ctx, a, p.Report.Key.reference(), p.Report.FirstID)
+	if err != nil {
+		return nil, err
+	}
+	return a.backward(ctx, p.Report, now, narrow, last+1)
+}
+
+// narrowable are the columns that can have their old types again: all or none,
+// since MySQL wants both ends of a foreign key alike.
+func narrowable(ctx context.Context, a adopter, was *AdoptReport) ([]AdoptColumn, error) {
+	for _, c := range was.columns() {
+		largest, fits, err := maxOf(ctx, a, c.reference(), 0)
+		if err != nil {
+			return nil, err
+		}
+		bits := c.Bits
+		if !c.Unsigned {
+			bits--
+		}
+		if !fits || (bits < 63 && largest>>bits > 0) {
+			return nil, nil
+		}
+	}
+	return was.columns(), nil
+}
+
+func (p *AdoptPlan) runAll(ctx context.Context, a adopter, step string, all []AdoptStatement) error {
+	var applied []string
+	for _, s := range all {
+		err := ctx.Err()
+		if err == nil && p.hook != nil {
+			err = p.hook(s)
+		}
+		if err == nil {
+			err = a.run(ctx, s)
+		}
+		if err != nil {
+			return &PartialError{Step: step, Applied: applied, Failed: strings.Join(s.SQL, "; "), Err: err}
+		}
+		applied = append(applied, s.SQL...)
+	}
+	return nil
+}
+
+func (p *AdoptPlan) locked(ctx context.Context, do func(adopter) error) error {
+	a, err := openAdopter(ctx, p.db, p.spec)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	if err := a.lock(ctx, p.spec.Table); err != nil {
+		return err
+	}
+	return do(a)
+}
+
+// AdoptVerification is what Verify finds.
+type AdoptVerification struct {
+	Table     string
+	Legacy    int64    // rows with keys below the first snowflake id
+	New       int64    // rows with keys from it on
+	MaxLegacy int64    // the largest old key
+	Problems  []string // empty when the table is adopted
+}
+
+// OK reports that nothing is missing.
+func (v *AdoptVerification) OK() bool { return len(v.Problems) == 0 }
+
+// Verify looks whether every column is 64 bits wide, nothing numbers the key any
+// more, every foreign key stands, and none of its rows lacks its parent. It
+// reads the tables but locks nothing. With problems the error matches
+// ErrNotAdopted, beside the verification.
+func (p *AdoptPlan) Verify(ctx context.Context) (*AdoptVerification, error) {
+	a, err := openAdopter(ctx, p.db, p.spec)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	now, err := p.readNow(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	v := &AdoptVerification{Table: p.Report.Table}
+	for _, r := range p.Refusals {
+		v.Problems = append(v.Problems, r.String())
+	}
+	for _, s := range p.Statements {
+		v.Problems = append(v.Problems, fmt.Sprintf("to do: %s %s: %s", s.Step, s.Table, strings.Join(s.SQL, "; ")))
+	}
+	for _, k := range now.ForeignKeys {
+		n, err := orphans(ctx, a, k)
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			v.Problems = append(v.Problems, fmt.Sprintf("%d rows of %s.%s have no row in %s", n, k.Table, k.Column, k.ToTable))
+		}
+	}
+	if now.Key.Bits > 0 {
+		key, table := a.quote(now.Key.Column), a.quote(now.Table)
+		query := fmt.Sprintf("SELECT COALESCE(SUM(CASE WHEN %s < %d THEN 1 ELSE 0 END), 0), COUNT(*) FROM %s", key, p.Report.FirstID, table)
+		if err := a.db().QueryRowContext(ctx, query).Scan(&v.Legacy, &v.New); err != nil {
+			return nil, fmt.Errorf("migrate: counting the rows of %s: %w", now.Table, err)
+		}
+		v.New -= v.Legacy
+		if v.MaxLegacy, _, err = maxOf(ctx, a, now.Key.reference(), p.Report.FirstID); err != nil {
+			return nil, err
+		}
+	}
+	if !v.OK() {
+		return v, fmt.Errorf("%w: %s: %s", ErrNotAdopted, v.Table, strings.Join(v.Problems, "; "))
+	}
+	return v, nil
+}
+
+func orphans(ctx context.Context, a adopter, k AdoptForeignKey) (n int64, err error) {
+	query := fmt.Sprintf("SELECT COUNT(*) FROM %s c LEFT JOIN %s p ON c.%s = p.%s WHERE c.%s IS NOT NULL AND p.%s IS NULL",
+		a.quote(k.Table), a.quote(k.ToTable), a.quote(k.Column), a.quote(k.ToColumn), a.quote(k.Column), a.quote(k.ToColumn))
+	if err := a.db().QueryRowContext(ctx, query).Scan(&n); err != nil {
+		return 0, fmt.Errorf("migrate: looking for rows of %s without a parent: %w", k.Table, err)
+	}
+	return n, nil
+}
+
+var errOrphans = errors.New("rows without a parent came in while the foreign key was away")

@@ -1,0 +1,346 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// postgresAdopter speaks to Postgres.
+type postgresAdopter struct {
+	conn   *sql.Conn
+	spec   AdoptSpec
+	locked bool
+}
+
+func (a *postgresAdopter) db() *sql.Conn            { return a.conn }
+func (a *postgresAdopter) quote(name string) string { return doubleQuoted(name) }
+func (a *postgresAdopter) placeholder(n int) string { return fmt.Sprintf("$%d", n) }
+
+func doubleQuoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+const adoptLock = "hashtextextended('gormflake.adopt.' || current_schema() || '.' || $1, 0)"
+
+func (a *postgresAdopter) lock(ctx context.Context, table string) error {
+	giveUp := time.Now().Add(10 * time.Second)
+	for {
+		if err := a.conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock("+adoptLock+")", table).Scan(&a.locked); err != nil {
+			return fmt.Errorf("migrate: pg_try_advisory_lock: %w", err)
+		}
+		if a.locked {
+			return nil
+		}
+		if !time.Now().Before(giveUp) {
+			return fmt.Errorf("%w: expected the advisory lock of table %s within 10 s", ErrLocked, table)
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// close hands the connection back to the pool, and with it no lock.
+func (a *postgresAdopter) close() {
+	if a.locked {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, _ = a.conn.ExecContext(ctx, "SELECT pg_advisory_unlock("+adoptLock+")", a.spec.Table)
+	}
+	_ = a.conn.Close()
+}
+
+func (a *postgresAdopter) inspect(ctx context.Context, spec AdoptSpec) (*AdoptReport, error) {
+	r := &AdoptReport{Dialect: "postgres", Table: spec.Table, FirstID: spec.FirstID}
+	var kind string
+	var partition, inherits bool
+	err := a.conn.QueryRowContext(ctx, `SELECT current_setting('server_version'), c.relkind::text, c.relispartition,
+		EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid OR i.inhparent = c.oid)
+		FROM pg_class c WHERE c.oid = to_regclass(quote_ident($1))`, spec.Table).Scan(&r.Server, &kind, &partition, &inherits)
+	if err != nil {
+		return nil, fmt.Errorf("migrate: expected a table %s on the search path: %w", spec.Table, err)
+	}
+	if kind != "r" || partition || inherits {
+		r.refuse("partition", "", "", "it isn't a plain table, but partitioned, inherited or a view", "adopt plain tables only, and partition them afterwards")
+		return r, nil
+	}
+	keys, err := texts(ctx, a.conn, `SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey)
+		WHERE i.indrelid = to_regclass(quote_ident($1)) AND i.indisprimary`, spec.Table)
+	if err != nil {
+		return nil, err
+	}
+	if len(keys) != 1 {
+		refuseKey(r, keys)
+		return r, nil
+	}
+	if r.Key, err = a.column(ctx, Reference{spec.Table, keys[0]}); err != nil {
+		return nil, err
+	}
+	if err := a.numbering(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := a.references(ctx, r, spec); err != nil {
+		return nil, err
+	}
+	return r, a.hazards(ctx, r)
+}
+
+func (a *postgresAdopter) column(ctx context.Context, ref Reference) (c AdoptColumn, err error) {
+	c = AdoptColumn{Table: ref.Table, Column: ref.Column}
+	err = a.conn.QueryRowContext(ctx, `SELECT format_type(a.atttypid, a.atttypmod), GREATEST(c.reltuples, -1)::bigint
+		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+		WHERE c.oid = to_regclass(quote_ident($1)) AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped`, ref.Table, ref.Column).Scan(&c.Type, &c.Rows)
+	if err != nil {
+		return c, fmt.Errorf("migrate: expected a column %s: %w", ref, err)
+	}
+	c.Bits = map[string]int{"smallint": 16, "integer": 32, "bigint": 64}[c.Type]
+	return c, nil
+}
+
+// numbering finds what gives the key its values.
+func (a *postgresAdopter) numbering(ctx context.Context, r *AdoptReport) error {
+	var identity, expression string
+	var sequence, used sql.NullInt64
+	err := a.conn.QueryRowContext(ctx, `SELECT a.attidentity::text, COALESCE(pg_get_expr(d.adbin, d.adrelid), ''),
+			COALESCE(s.refobjid, pg_get_serial_sequence(quote_ident($1), $2)::regclass)::bigint,
+			(SELECT COUNT(DISTINCT o.objid) FROM pg_depend o WHERE o.classid = 'pg_attrdef'::regclass AND o.refobjid = s.refobjid)
+		FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+		LEFT JOIN pg_depend s ON s.classid = 'pg_attrdef'::regclass AND s.objid = d.oid AND s.refclassid = 'pg_class'::regclass
+			AND (SELECT relkind FROM pg_class WHERE oid = s.refobjid) = 'S'
+		WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attname = $2`, r.Table, r.Key.Column).Scan(&identity, &expression, &sequence, &used)
+	if err != nil {
+		return fmt.Errorf("migrate: the default of %s: %w", r.Key.reference(), err)
+	}
+	switch {
+	case identity == "a":
+		r.Key.Numbering = "identity always"
+	case identity == "d":
+		r.Key.Numbering = "identity by default"
+	case expression == "":
+		return nil
+	case sequence.Valid && strings.HasPrefix(expression, "nextval("):
+		r.Key.Numbering = "sequence"
+	default:
+		r.refuse("default", r.Key.Column, "", "its default is "+expression+", which isn't a plain nextval", "drop the default first")
+		return nil
+	}
+	q := &AdoptSequence{Shared: used.Int64 > 1}
+	err = a.conn.QueryRowContext(ctx, `SELECT n.nspname, c.relname, format_type(s.seqtypid, NULL), s.seqstart, s.seqincrement, s.seqmin, s.seqmax, s.seqcache, s.seqcycle,
+			COALESCE(pg_sequence_last_value(c.oid), s.seqstart - s.seqincrement),
+			EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.deptype IN ('a', 'i') AND d.refobjid = to_regclass(quote_ident($2)))
+		FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::bigint::oid`, sequence.Int64, r.Table).
+		Scan(&q.Schema, &q.Name, &q.Type, &q.Start, &q.Increment, &q.Min, &q.Max, &q.Cache, &q.Cycle, &q.Last, &q.Owned)
+	if err != nil {
+		return fmt.Errorf("migrate: the sequence of %s: %w", r.Key.reference(), err)
+	}
+	r.Sequence = q
+	return nil
+}
+
+func (a *postgresAdopter) references(ctx context.Context, r *AdoptReport, spec AdoptSpec) error {
+	add := func(ref Reference, declared bool) error {
+		c, err := a.column(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(r.columns(), c.same) {
+			c.Declared = declared
+			r.References = append(r.References, c)
+		}
+		return nil
+	}
+	for _, ref := range spec.References {
+		if err := add(ref, true); err != nil {
+			return err
+		}
+	}
+	for done := 0; done < 1+len(r.References); done++ {
+		found, err := a.incoming(ctx, r, append([]AdoptColumn{r.Key}, r.References...)[done])
+		if err != nil {
+			return err
+		}
+		for _, k := range found {
+			if err := add(Reference{k.Table, k.Column}, false); err != nil {
+				return err
+			}
+			r.ForeignKeys = append(r.ForeignKeys, k)
+		}
+	}
+	return nil
+}
+
+func (a *postgresAdopter) incoming(ctx context.Context, r *AdoptReport, c AdoptColumn) (all []AdoptForeignKey, err error) {
+	rows, err := a.conn.QueryContext(ctx, `SELECT t.relname, k.attname, f.conname, pg_get_constraintdef(f.oid), array_length(f.conkey, 1),
+			COALESCE(to_regclass(quote_ident(t.relname)) = t.oid, false), t.relkind = 'r' AND NOT t.relispartition
+		FROM pg_constraint f JOIN pg_class t ON t.oid = f.conrelid
+		JOIN pg_attribute p ON p.attrelid = f.confrelid AND p.attname = $2
+		JOIN pg_attribute k ON k.attrelid = f.conrelid AND k.attnum = f.conkey[array_position(f.confkey, p.attnum)]
+		WHERE f.contype = 'f' AND f.confrelid = to_regclass(quote_ident($1)) ORDER BY 1, 3`, c.Table, c.Column)
+	if err != nil {
+		return nil, fmt.Errorf("migrate: the foreign keys to %s: %w", c.reference(), err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var width int
+		var visible, plain bool
+		k := AdoptForeignKey{ToTable: c.Table, ToColumn: c.Column}
+		if err := rows.Scan(&k.Table, &k.Column, &k.Name, &k.Definition, &width, &visible, &plain); err != nil {
+			return nil, err
+		}
+		switch {
+		case !visible:
+			r.refuse("foreign-key", "", k.Name, "the foreign key "+k.Name+" comes from a table that the search path doesn't find", "put its schema on the search path, or drop it first")
+		case !plain:
+			r.refuse("foreign-key", "", k.Name, "the foreign key "+k.Name+" comes from the partitioned table "+k.Table, "drop it first, and widen its column by hand")
+		case width != 1:
+			r.refuse("foreign-key", k.Column, k.Name, "the foreign key "+k.Name+" is of several columns", "drop it first, and declare its column as a reference")
+		default:
+			all = append(all, k)
+		}
+	}
+	return all, rows.Err()
+}
+
+func (a *postgresAdopter) hazards(ctx context.Context, r *AdoptReport) error {
+	for _, c := range r.columns() {
+		if c.Bits == 64 {
+			continue
+		}
+		views, err := texts(ctx, a.conn, `SELECT DISTINCT w.ev_class::regclass::text FROM pg_depend d JOIN pg_rewrite w ON w.oid = d.objid
+			JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+			WHERE d.classid = 'pg_rewrite'::regclass AND d.refobjid = to_regclass(quote_ident($1)) AND a.attname = $2 AND w.ev_class <> d.refobjid`, c.Table, c.Column)
+		if err != nil {
+			return err
+		}
+		for _, view := range views {
+			r.refuse("view", c.reference().String(), view, "the view "+view+" uses it, and Postgres changes no type under a view", "drop the view first, and create it again afterwards")
+		}
+	}
+	narrow := slices.ContainsFunc(r.columns(), func(c AdoptColumn) bool { return !c.ready() })
+	for _, table := range r.tables() {
+		for _, look := range []struct{ code, query, format string }{
+			{"triggers", "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgrelid = to_regclass(quote_ident($1))", "table %s has %s; look for variables of 32 bits"},
+			{"replication", "SELECT pubname FROM pg_publication_tables WHERE schemaname = current_schema() AND tablename = $1", "table %s is published by %s; widen the subscribers' columns first"},
+		} {
+			found, err := texts(ctx, a.conn, look.query, table)
+			if err != nil {
+				return err
+			}
+			if len(found) > 0 {
+				r.hazard(look.code, look.format, table, strings.Join(found, ", "))
+			}
+		}
+	}
+	if narrow {
+		r.hazard("cached-plans", `a connection that has SELECT * of these tables prepared fails once with "cached plan must not change result type"; pgx prepares it anew after that`)
+	}
+	if r.Key.Numbering != "" {
+		r.hazard("numbering", "after the step unnumber, programs that leave the key out fail; until then they get old numbers, which no snowflake id equals")
+	}
+	return nil
+}
+
+const (
+	locksRewrite = "rewrites the table under ACCESS EXCLUSIVE: reads and writes wait until it ends"
+	locksBrief   = "ACCESS EXCLUSIVE for a moment, no row is touched"
+)
+
+func (a *postgresAdopter) forward(_ context.Context, was, now *AdoptReport) (all []AdoptStatement, err error) {
+	all = a.retype("widen", now, func(AdoptColumn) string { return "bigint" })
+	table, key := a.quote(now.Table), a.quote(now.Key.Column)
+	var statements []string
+	switch now.Key.Numbering {
+	case "identity always", "identity by default":
+		statements = []string{"ALTER TABLE " + table + " ALTER COLUMN " + key + " DROP IDENTITY"}
+	case "sequence":
+		statements = []string{"ALTER TABLE " + table + " ALTER COLUMN " + key + " DROP DEFAULT"}
+		if q := now.Sequence; q.Owned && !q.Shared {
+			statements = append(statements, "DROP SEQUENCE "+a.quote(q.Schema)+"."+a.quote(q.Name))
+		}
+	default:
+		return all, nil
+	}
+	return append(all, AdoptStatement{Step: "unnumber", Table: now.Table, SQL: statements, Locks: locksBrief}), nil
+}
+
+// retype makes one statement of each table whose columns have other types than
+// they should. Postgres compares integers of two widths in a foreign key, so
+// these stay.
+func (a *postgresAdopter) retype(step string, now *AdoptReport, target func(AdoptColumn) string) (all []AdoptStatement) {
+	for _, table := range now.tables() {
+		var parts []string
+		for _, c := range now.columns() {
+			if to := target(c); c.Table == table && c.Type != to {
+				parts = append(parts, "ALTER COLUMN "+a.quote(c.Column)+" TYPE "+to)
+			}
+		}
+		if len(parts) > 0 {
+			all = append(all, AdoptStatement{Step: step, Table: table, SQL: []string{"ALTER TABLE " + a.quote(table) + " " + strings.Join(parts, ", ")}, Locks: locksRewrite})
+		}
+	}
+	return all
+}
+
+func (a *postgresAdopter) backward(_ context.Context, was, now *AdoptReport, narrow []AdoptColumn, next int64) ([]AdoptStatement, error) {
+	all := a.retype("narrow", now, func(c AdoptColumn) string {
+		if i := slices.IndexFunc(narrow, c.same); i >= 0 {
+			return narrow[i].Type
+		}
+		return c.Type
+	})
+	q := was.Sequence
+	if q == nil || now.Key.Numbering != "" {
+		return all, nil
+	}
+	// The sequence goes on after the last number it gave, or after a larger key
+	// that somebody brought along.
+	if next = max(next, q.Last+q.Increment); q.Increment < 0 {
+		next = q.Last + q.Increment
+	}
+	if next < q.Min || next > q.Max {
+		return nil, fmt.Errorf("%w: expected the sequence %s to go on from %d within [%d, %d]", ErrOutOfOrder, q.Name, next, q.Min, q.Max)
+	}
+	cycle := "NO CYCLE"
+	if q.Cycle {
+		cycle = "CYCLE"
+	}
+	options := fmt.Sprintf("INCREMENT BY %d MINVALUE %d MAXVALUE %d START WITH %d CACHE %d %s", q.Increment, q.Min, q.Max, next, q.Cache, cycle)
+	table, key, name := a.quote(now.Table), a.quote(now.Key.Column), a.quote(q.Schema)+"."+a.quote(q.Name)
+	var statements []string
+	switch was.Key.Numbering {
+	case "identity always", "identity by default":
+		kind := strings.ToUpper(strings.TrimPrefix(was.Key.Numbering, "identity "))
+		statements = []string{"ALTER TABLE " + table + " ALTER COLUMN " + key + " ADD GENERATED " + kind + " AS IDENTITY (SEQUENCE NAME " + name + " " + options + ")"}
+	case "sequence":
+		if q.Owned && !q.Shared {
+			statements = []string{"CREATE SEQUENCE " + name + " AS " + q.Type + " " + options + " OWNED BY " + table + "." + key}
+		}
+		statements = append(statements, "ALTER TABLE "+table+" ALTER COLUMN "+key+" SET DEFAULT nextval("+quoteString(name)+"::regclass)")
+	}
+	return append(all, AdoptStatement{Step: "renumber", Table: now.Table, SQL: statements, Locks: locksBrief}), nil
+}
+
+// run executes the statements in one transaction, which gives up a lock that it
+// doesn't get within MaxBlock, since everybody else queues behind it.
+func (a *postgresAdopter) run(ctx context.Context, s AdoptStatement) error {
+	busy := func(err error) bool {
+		var state interface{ SQLState() string }
+		return errors.As(err, &state) && (state.SQLState() == "55P03" || state.SQLState() == "40P01")
+	}
+	return retry(ctx, a.spec.Patience, busy, func() error {
+		tx, err := a.conn.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }()
+		for _, statement := range append([]string{fmt.Sprintf("SET LOCAL lock_timeout = %d", max(1, a.spec.MaxBlock.Milliseconds()))}, s.SQL...) {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return tx.Commit()
+	})
+}
