@@ -34,6 +34,7 @@ type member struct {
 	fleet  *fleet
 	name   string
 	store  lease.Store
+	clock  func() time.Time // nil: the machine's
 	issued atomic.Int64
 	opened atomic.Pointer[generator.Generator]
 
@@ -63,12 +64,15 @@ func newFleet(t *testing.T) *fleet {
 }
 
 // add starts a member for each store.
-func (f *fleet) add(stores ...lease.Store) []*member {
+func (f *fleet) add(stores ...lease.Store) []*member { return f.addWith(nil, stores...) }
+
+// addWith starts a member for each store, which goes by a clock of its own.
+func (f *fleet) addWith(clock func() time.Time, stores ...lease.Store) []*member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var added []*member
 	for _, store := range stores {
-		m := &member{fleet: f, name: fmt.Sprintf("member %d", len(f.members)), store: store}
+		m := &member{fleet: f, name: fmt.Sprintf("member %d", len(f.members)), store: store, clock: clock}
 		f.members = append(f.members, m)
 		added = append(added, m)
 		f.running.Go(m.run)
@@ -80,7 +84,7 @@ func (f *fleet) add(stores ...lease.Store) []*member {
 func (m *member) run() {
 	ctx := m.fleet.ctx
 	config := generator.Config{
-		Store: m.store, Namespace: "faults", MaxWait: maxWait,
+		Store: m.store, Namespace: "faults", MaxWait: maxWait, Clock: m.clock,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	var g *generator.Generator
