@@ -66,7 +66,7 @@ type file struct {
 
 	mu    sync.Mutex
 	lock  *os.File // while a generator holds the worker id
-	token string   // that generator's
+	holds Grant    // that generator's, as it was last written for certain
 }
 
 func (f *file) Key() any { return fileKey{f.path, f.worker} }
@@ -106,7 +106,7 @@ func (f *file) Acquire(ctx context.Context, req Request) (Grant, error) {
 		_ = lock.Close()
 		return Grant{}, err
 	}
-	f.lock, f.token = lock, req.Token
+	f.lock, f.holds = lock, grant
 	return grant, nil
 }
 
@@ -165,11 +165,6 @@ func (f *file) Extend(ctx context.Context, held Grant, through int64) (Grant, er
 	if err != nil {
 		return Grant{}, err
 	}
-	if state.HighWater < held.Through {
-		// Restored from an older copy of this very owner's. Whoever is next,
-		// this process perhaps, waits for the guard.
-		return Grant{}, errors.Join(LostError(held), f.unlock())
-	}
 	if state.HighWater != held.Through {
 		return Grant{}, LostError(held)
 	}
@@ -178,7 +173,7 @@ func (f *file) Extend(ctx context.Context, held Grant, through int64) (Grant, er
 		if err := f.store(state); err != nil {
 			return Grant{}, err
 		}
-		held.Through = through
+		held.Through, f.holds.Through = through, through
 	}
 	return held, nil
 }
@@ -202,29 +197,31 @@ func (f *file) Release(ctx context.Context, held Grant, _ int64) error {
 	return errors.Join(err, f.unlock())
 }
 
-// owned returns the state if the grant holds it. When this process has the
-// lock and the file names another owner all the same, it was changed by hand
-// or restored: the lock goes, so that the generator can begin anew.
+// owned returns the state if the grant holds it. When the file is not what
+// this process has written under its lock, it was changed by hand or restored:
+// the lock goes, so that the generator can begin anew, after the guard. (A
+// high water above the one that is known was written by an extension that
+// failed late.)
 func (f *file) owned(held Grant) (fileState, error) {
-	if f.lock == nil || held.Worker != f.worker || held.Token != f.token {
+	if f.lock == nil || held.Worker != f.worker || held.Token != f.holds.Token {
 		return fileState{}, LostError(held)
 	}
 	state, err := f.read()
 	if err != nil {
 		return fileState{}, err
 	}
-	if state.Namespace != held.Namespace || state.Term != held.Term {
-		return fileState{}, LostError(held)
-	}
-	if state.Owner != held.Token {
+	if state.Namespace != f.holds.Namespace || state.Term != f.holds.Term || state.Owner != f.holds.Token || state.HighWater < f.holds.Through {
 		return fileState{}, errors.Join(LostError(held), f.unlock())
+	}
+	if held.Namespace != state.Namespace || held.Term != state.Term {
+		return fileState{}, LostError(held)
 	}
 	return state, nil
 }
 
 func (f *file) unlock() error {
 	lock := f.lock
-	f.lock, f.token = nil, ""
+	f.lock, f.holds = nil, Grant{}
 	if lock == nil {
 		return nil
 	}

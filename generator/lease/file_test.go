@@ -74,6 +74,51 @@ func TestFileRestoredFromACopy(t *testing.T) {
 	}
 }
 
+// An older copy, put back while an owner lives: it has lost the row, and may
+// begin anew after the guard.
+func TestFileRestoredUnderItsOwner(t *testing.T) {
+	for _, name := range []string{"of the owner before", "of its own"} {
+		t.Run(name, func(t *testing.T) {
+			ctx, path := t.Context(), filepath.Join(t.TempDir(), "state")
+			store := lease.File(path, 3)
+			now := fileNow
+			grant, err := store.Acquire(ctx, request("files", now))
+			if err != nil {
+				t.Fatal(err)
+			}
+			old, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now += 60_000
+			if name != "of its own" {
+				if err := store.Release(ctx, grant, now); err != nil {
+					t.Fatal(err)
+				}
+				if grant, err = store.Acquire(ctx, request("files", now)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if grant, err = store.Extend(ctx, grant, now+fileWindow+1); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, old, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.Extend(ctx, grant, now+2*fileWindow); !errors.Is(err, lease.ErrLost) {
+				t.Errorf("extend: %v; want ErrLost", err)
+			}
+			next, err := store.Acquire(ctx, request("files", now))
+			if err != nil {
+				t.Fatalf("acquire anew: %v", err)
+			}
+			if next.From < grant.Through || next.NotBefore < grant.Through {
+				t.Errorf("grant %+v after one through %d; want it to start later", next, grant.Through)
+			}
+		})
+	}
+}
+
 func TestFileKeepsHighWaterOverARollback(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "state")
 	first, err := lease.File(path, 3).Acquire(ctx, request("files", fileNow))
