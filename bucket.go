@@ -232,7 +232,7 @@ func (v valueColumn) Build(builder clause.Builder) {
 	if stmt.Schema != nil {
 		field := stmt.Schema.LookUpField(string(v))
 		if field == nil || field.DBName == "" {
-			refuse(stmt, fmt.Errorf("%w: model %s has no column %q; write \"table.%s\" for a column of another table", ErrNoKey, stmt.Schema.Name, string(v), string(v)))
+			refuse(stmt, fmt.Errorf("%w: model %s has no column %q; want the name of a column, no expression, and \"table.column\" for one of another table", ErrNoKey, stmt.Schema.Name, string(v)))
 			return
 		}
 		column.Name = field.DBName
