@@ -2,19 +2,16 @@ package gormflake
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"reflect"
-	"runtime"
 	"strings"
-	"sync"
-	"weak"
 
 	"gorm.io/gorm"
 
 	"github.com/gormflake/gormflake/generator"
 	"github.com/gormflake/gormflake/generator/lease"
 	"github.com/gormflake/gormflake/generator/lease/sqllease"
+	"github.com/gormflake/gormflake/internal/memorylease"
 )
 
 // source is where the plugin's generator comes from.
@@ -68,7 +65,7 @@ func (h *home) store() (store lease.Store, inMemory bool, err error) {
 		return nil, false, fmt.Errorf("%w: the database has no *sql.DB to lease on; name a Store", ErrNotStarted)
 	}
 	if h.memory {
-		return memories.get(pool, h.memoryName), true, nil
+		return memorylease.Of(pool, sqllease.DefaultTable, h.memoryName), true, nil
 	}
 	// The config of db may have another pool by now: gorm.Open puts its own
 	// into whatever config it is given.
@@ -119,45 +116,4 @@ func dialectorField(db *gorm.DB, name string) (reflect.Value, bool) {
 	}
 	value, err := dialector.FieldByIndexErr(field.Index)
 	return value, err == nil
-}
-
-// memories are the stores of the process's in-memory databases, so that all
-// plugins on one database lease from one. Being one per process is what they
-// are for, hence a variable of the package.
-var memories = memoryStores{
-	byPool: map[weak.Pointer[sql.DB]]lease.Store{},
-	byName: map[string]lease.Store{},
-}
-
-type memoryStores struct {
-	mu     sync.Mutex
-	byPool map[weak.Pointer[sql.DB]]lease.Store
-	byName map[string]lease.Store
-}
-
-func (m *memoryStores) get(pool *sql.DB, name string) lease.Store {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if name != "" {
-		store, ok := m.byName[name]
-		if !ok {
-			store = lease.Memory()
-			m.byName[name] = store
-		}
-		return store
-	}
-	key := weak.Make(pool)
-	store, ok := m.byPool[key]
-	if !ok {
-		store = lease.Memory()
-		m.byPool[key] = store
-		runtime.AddCleanup(pool, m.forget, key)
-	}
-	return store
-}
-
-func (m *memoryStores) forget(key weak.Pointer[sql.DB]) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.byPool, key)
 }

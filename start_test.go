@@ -14,6 +14,7 @@ import (
 	"github.com/gormflake/gormflake"
 	"github.com/gormflake/gormflake/generator"
 	"github.com/gormflake/gormflake/generator/lease"
+	"github.com/gormflake/gormflake/generator/lease/sqllease"
 )
 
 // gated is a store whose Acquire waits for a gate and may fail.
@@ -339,5 +340,28 @@ func TestWorkerOfTheEnvironment(t *testing.T) {
 		if strings.Contains(name, "gormflake") {
 			t.Errorf("want no lease table, got %s", name)
 		}
+	}
+}
+
+// A generator beside the plugin that leases in the same in-memory database
+// leases the same rows.
+func TestAnInMemoryDatabaseHasOneStore(t *testing.T) {
+	db := openMemory(t, &gorm.Config{})
+	flake := gormflake.New(gormflake.Config{})
+	if err := db.Use(flake); err != nil {
+		t.Fatal(err)
+	}
+	if err := flake.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer flake.Close(context.Background())
+	store, err := sqllease.FromGORM(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := flake.Generator().Stats().Worker
+	row, ok, err := store.Lookup(t.Context(), flake.Generator().Namespace(), worker)
+	if err != nil || !ok || !row.Held {
+		t.Errorf("the plugin's worker %d in the store of its database: want a row that is held, got %+v, %v, %v", worker, row, ok, err)
 	}
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"runtime"
 	"strings"
-	"sync"
-	"weak"
 
 	"github.com/gormflake/gormflake/generator/lease"
+	"github.com/gormflake/gormflake/internal/memorylease"
 )
 
 // database is what the store must know of the database before the first call.
@@ -57,7 +55,9 @@ func (s *store) inspect(ctx context.Context) (*database, error) {
 			return nil, err
 		}
 		if inMemory {
-			found.memory = memoryFor(key{s.db, s.own.table}, s.settings)
+			found.memory = memorylease.Of(s.db, s.own.table, "", func(to *lease.Settings) {
+				to.Timing, to.Workers = s.settings.Timing, s.settings.Workers
+			})
 		}
 		return found, nil
 	}
@@ -129,34 +129,4 @@ func (s *store) inMemory(ctx context.Context) (inMemory bool, err error) {
 		return rows.Err()
 	})
 	return inMemory, err
-}
-
-// memories holds the Memory store of each in-memory database, so that two
-// stores of one pool and table lease the same rows. It does not keep a pool
-// alive.
-var memories = struct {
-	mu     sync.Mutex
-	stores map[memoryKey]lease.Store
-}{stores: map[memoryKey]lease.Store{}}
-
-type memoryKey struct {
-	db    weak.Pointer[sql.DB]
-	table string
-}
-
-func memoryFor(k key, settings lease.Settings) lease.Store {
-	memories.mu.Lock()
-	defer memories.mu.Unlock()
-	weakKey := memoryKey{weak.Make(k.db), k.table}
-	if store := memories.stores[weakKey]; store != nil {
-		return store
-	}
-	store := lease.Memory(func(s *lease.Settings) { s.Timing, s.Workers = settings.Timing, settings.Workers })
-	memories.stores[weakKey] = store
-	runtime.AddCleanup(k.db, func(gone memoryKey) {
-		memories.mu.Lock()
-		defer memories.mu.Unlock()
-		delete(memories.stores, gone)
-	}, weakKey)
-	return store
 }
