@@ -48,7 +48,7 @@ func (p *plan) settle(db *gorm.DB, conflict clause.OnConflict) error {
 	for _, i := range missing {
 		ids, ok := found[i]
 		if err := p.put(db, rows[i], ids, ok); err != nil {
-			return fmt.Errorf("row %d: %w", i, err)
+			return fmt.Errorf("gormflake: row %d: %w", i, err)
 		}
 	}
 	return nil

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gormflake/gormflake/generator"
-	"github.com/gormflake/gormflake/generator/lease"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

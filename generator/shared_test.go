@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gormflake/gormflake/generator"
@@ -97,42 +98,42 @@ func (l *leaving) Release(ctx context.Context, held lease.Grant, used int64) err
 // Who asks while the last caller is closing gets the next generator, not the
 // worker id's refusal.
 func TestSharedWhileTheLastCallerCloses(t *testing.T) {
-	store := &leaving{Store: lease.Fixed(78), releasing: make(chan struct{}), release: make(chan struct{})}
-	config := generator.Config{Store: store, Namespace: "leaving", Logger: quiet}
-	first, err := generator.Shared(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := make(chan error, 1)
-	go func() { closed <- first.Close(context.Background()) }()
-	<-store.releasing
+	synctest.Test(t, func(t *testing.T) {
+		store := &leaving{Store: lease.Fixed(78), releasing: make(chan struct{}), release: make(chan struct{})}
+		config := generator.Config{Store: store, Namespace: "leaving", Clock: bubbleNow, Logger: quiet}
+		first, err := generator.Shared(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- first.Close(context.Background()) }()
+		<-store.releasing
 
-	impatient, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := generator.Shared(impatient, config); !errors.Is(err, generator.ErrNotStarted) || !errors.Is(err, context.Canceled) {
-		t.Errorf("with a context that has ended: want ErrNotStarted and context.Canceled, got %v", err)
-	}
-	config.Store = lease.Fixed(78) // equal keys: the same share
-	type opened struct {
-		g   *generator.Generator
-		err error
-	}
-	second := make(chan opened, 1)
-	go func() {
-		g, err := generator.Shared(t.Context(), config)
-		second <- opened{g, err}
-	}()
-	close(store.release)
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
-	got := <-second
-	if got.err != nil || got.g == first {
-		t.Fatalf("want a generator of its own, got %v, %v", got.g, got.err)
-	}
-	if err := got.g.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := generator.Shared(impatient, config); !errors.Is(err, generator.ErrNotStarted) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with a second's time: want ErrNotStarted and context.DeadlineExceeded, got %v", err)
+		}
+		config.Store = lease.Fixed(78) // equal keys: the same share
+		var second *generator.Generator
+		opened := make(chan error, 1)
+		go func() {
+			var err error
+			second, err = generator.Shared(t.Context(), config)
+			opened <- err
+		}()
+		synctest.Wait() // until it can do no more before the release
+		close(store.release)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		if err := <-opened; err != nil || second == first {
+			t.Fatalf("want a generator of its own, got %v, %v", second, err)
+		}
+		if err := second.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // incomparable is a key whose type can be compared and whose value can't.

@@ -138,7 +138,7 @@ func (f *file) begin(req Request) (Grant, error) {
 	// A high water within the guard is waited for anyway.
 	ahead := max(req.MaxAhead, fileGuard.Milliseconds())
 	if state.HighWater > req.Now+ahead {
-		return Grant{}, fmt.Errorf("file %s: %w", f.path, &ClockSkewError{
+		return Grant{}, fmt.Errorf("lease: file %s: %w", f.path, &ClockSkewError{
 			HighWater: state.HighWater, StoreNow: req.Now, Allowed: time.Duration(ahead) * time.Millisecond,
 		})
 	}
