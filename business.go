@@ -60,7 +60,7 @@ func (p *Plugin) compose(db *gorm.DB, plan *plan) error {
 			}
 			for _, c := range plan.composed {
 				if err := c.setMap(plan.schema, row, p.config.Layout); err != nil {
-					return fmt.Errorf("row %d: %w", i, err)
+					return fmt.Errorf("gormflake: row %d: %w", i, err)
 				}
 			}
 		}
@@ -70,7 +70,7 @@ func (p *Plugin) compose(db *gorm.DB, plan *plan) error {
 	each := func(i int, row reflect.Value) error {
 		for _, c := range plan.composed {
 			if err := c.set(db, row, p.config.Layout); err != nil {
-				return fmt.Errorf("row %d: %w", i, err)
+				return fmt.Errorf("gormflake: row %d: %w", i, err)
 			}
 		}
 		return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/gormflake/gormflake/generator/lease"
@@ -45,7 +44,9 @@ type Backfill struct {
 	first, last int64 // ticks, both included
 	precision   time.Duration
 
-	mu     sync.Mutex
+	// turn holds one element while a call is at work: a mutex that ends with
+	// a context, since the one before may be waiting for the store.
+	turn   chan struct{}
 	blocks []lease.Block
 	// before[i] is how many sequences the blocks before i hold.
 	before []int64
@@ -84,7 +85,7 @@ func (g *Generator) Backfill(ctx context.Context, from, to time.Time, options ..
 	b := &Backfill{
 		generator: g, store: store, from: from, to: to,
 		first: layout.floorTick(from), last: layout.floorTick(to.Add(-1)),
-		precision: layout.Tick, used: map[int64]int64{},
+		precision: layout.Tick, used: map[int64]int64{}, turn: make(chan struct{}, 1),
 	}
 	for _, option := range options {
 		option(b)
@@ -108,8 +109,10 @@ func (b *Backfill) Next(ctx context.Context, t time.Time) (ID, error) {
 	layout := b.generator.config.Layout
 	first := layout.floorTick(t)
 	last := min(b.last, layout.floorTick(t.Add(b.precision-1)))
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	if err := b.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer b.leave()
 	for {
 		if b.closed {
 			return 0, fmt.Errorf("%w: the backfill", ErrClosed)
@@ -130,13 +133,32 @@ func (b *Backfill) Next(ctx context.Context, t time.Time) (ID, error) {
 }
 
 // Close ends the backfill. Sequences that were reserved and not used are
-// burned. It never fails at present.
-func (b *Backfill) Close(context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// burned. It fails only when ctx ends while another call waits for the store.
+func (b *Backfill) Close(ctx context.Context) error {
+	if err := b.enter(ctx); err != nil {
+		return err
+	}
+	defer b.leave()
 	b.closed, b.used, b.blocks, b.before = true, nil, nil, nil
 	return nil
 }
+
+// enter waits for the call before, within ctx.
+func (b *Backfill) enter(ctx context.Context) error {
+	select {
+	case b.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case b.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("generator: a backfill waited for another call, which waits for the store: %w", ctx.Err())
+	}
+}
+
+func (b *Backfill) leave() { <-b.turn }
 
 // take uses the next sequence of a tick that a block has.
 func (b *Backfill) take(tick int64) (ID, bool) {
