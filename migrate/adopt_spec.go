@@ -50,7 +50,8 @@ type AdoptSpec struct {
 	MaxBlock time.Duration
 
 	// Patience is how long such a statement is tried again before ErrBusy.
-	// 0 means one minute.
+	// 0 means one minute. On SQLite the connection's busy_timeout takes the place
+	// of both.
 	Patience time.Duration
 }
 
