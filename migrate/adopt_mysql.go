@@ -364,7 +364,7 @@ func (a *mysqlAdopter) checkBound(ctx context.Context, s AdoptStatement) error {
 		return err
 	}
 	if n > 0 {
-		return fmt.Errorf("%w: %d rows of %s.%s have no row in %s; delete or mend them", errOrphans, n, k.Table, k.Column, k.ToTable)
+		return fmt.Errorf("%w: %d rows of %s.%s have no row in %s, since its foreign key was away; delete or mend them", ErrNotAdopted, n, k.Table, k.Column, k.ToTable)
 	}
 	return nil
 }

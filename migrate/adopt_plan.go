@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -179,7 +178,8 @@ func writeStatements(b *strings.Builder, all []AdoptStatement) {
 // Apply carries the plan out under an advisory lock, one statement after the
 // other, each of its own. Once it returns nil, the database numbers the table no
 // more: programs must bring keys of their own, as the plugin does. The errors
-// are ErrRefused, ErrLocked, ErrBusy, those of the database, and *PartialError
+// are ErrRefused, ErrLocked, ErrBusy, ErrNotAdopted for rows that lost their
+// parent on MySQL while a foreign key was away, those of the database, and *PartialError
 // around them once a statement has been tried.
 func (p *AdoptPlan) Apply(ctx context.Context) error {
 	return p.locked(ctx, func(a adopter) error {
@@ -376,5 +376,3 @@ func orphans(ctx context.Context, a adopter, k AdoptForeignKey) (n int64, err er
 	}
 	return n, nil
 }
-
-var errOrphans = errors.New("rows without a parent came in while the foreign key was away")
