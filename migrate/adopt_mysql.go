@@ -230,7 +230,7 @@ func (a *mysqlAdopter) hazards(ctx context.Context, r *AdoptReport) error {
 		if !strings.Contains(mode, "STRICT_") {
 			r.hazard("sql-mode", "the server isn't strict: once AUTO_INCREMENT is gone, a program that leaves the key out inserts 0")
 		}
-		r.hazard("numbering", "after the first snowflake id AUTO_INCREMENT counts on from it, so programs that leave the key out must be stopped or replaced by the step unnumber, which makes them fail")
+		r.hazard("numbering", "after the first snowflake id AUTO_INCREMENT counts on from it, so the table's ALTER ends it first; programs that leave the key out fail from then on")
 	}
 	if len(r.ForeignKeys) > 0 && slices.ContainsFunc(r.columns(), func(c AdoptColumn) bool { return !c.ready() }) {
 		r.hazard("foreign-keys", "foreign keys are away while columns are widened, so nothing cascades and nothing is checked; delete no parents meanwhile. Rows without a parent are looked for when the keys come back")
@@ -285,7 +285,7 @@ func (a *mysqlAdopter) change(was, now *AdoptReport, target func(AdoptColumn) st
 	retypes := false
 	var changes []AdoptStatement
 	for _, table := range now.tables() {
-		step := number
+		step, locks := number, locksCopy
 		var parts []string
 		for _, c := range now.columns() {
 			to := target(c)
@@ -296,10 +296,13 @@ func (a *mysqlAdopter) change(was, now *AdoptReport, target func(AdoptColumn) st
 			if integerPrefix.FindString(to) != integerPrefix.FindString(c.Definition) {
 				retypes, step = true, retype
 			}
+			if strings.Count(to, " AUTO_INCREMENT") != strings.Count(c.Definition, " AUTO_INCREMENT") {
+				locks = locksCopy + "; AUTO_INCREMENT changes with it"
+			}
 		}
 		if len(parts) > 0 {
 			changes = append(changes, AdoptStatement{Step: step, Table: table, SQL: []string{"ALTER TABLE " + quoteName(table) + " " + strings.Join(parts, ", ")},
-				Ladder: ladder, Locks: locksCopy})
+				Ladder: ladder, Locks: locks})
 		}
 	}
 	back := missing(was.ForeignKeys, now.ForeignKeys, AdoptForeignKey.same)
