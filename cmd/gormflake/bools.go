@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -148,7 +149,7 @@ func runBools(ctx context.Context, out io.Writer, flags *boolsFlags, plan *migra
 	if err := plan.Prepare(ctx); err != nil {
 		return err
 	}
-	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(out), progressbar.OptionSetDescription("backfill"),
+	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetVisibility(onTerminal(os.Stderr)), progressbar.OptionSetDescription("backfill"),
 		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish())
 	options := migrate.BackfillOptions{BatchSize: flags.batch, Pause: flags.pause, Progress: func(p migrate.BackfillProgress) {
 		_ = bar.Set64(p.Rows)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -45,8 +46,16 @@ func newIDDecode() *cobra.Command {
 			if !asJSON && len(args) != 1 {
 				fmt.Fprintf(c.OutOrStdout(), "%-19s  %-24s  %6s  %8s\n", "id", "time", "worker", "sequence")
 			}
-			return eachWord(c.InOrStdin(), args, func(word string) error {
+			words, bad := 0, 0
+			err = eachWord(c.InOrStdin(), args, func(word string) error {
+				words++
 				id, err := parseID(word, form)
+				if errors.Is(err, generator.ErrInvalidID) && (len(args) != 1 || args[0] == "-") {
+					// One bad line of many must not hide the others.
+					bad++
+					fmt.Fprintln(c.ErrOrStderr(), "gormflake:", err)
+					return nil
+				}
 				if err != nil {
 					return err
 				}
@@ -63,6 +72,10 @@ func newIDDecode() *cobra.Command {
 				}
 				return err
 			})
+			if err == nil && bad > 0 {
+				return fmt.Errorf("%w: %d of %d words", generator.ErrInvalidID, bad, words)
+			}
+			return err
 		},
 	}
 	layout.register(c.Flags())

@@ -81,13 +81,19 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nothing changed (a plan refuses, 
 }
 
 func wrapArgs(c *cobra.Command) {
-	if check := c.Args; check != nil {
-		c.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
-				return usageError{err}
-			}
-			return nil
+	check := c.Args
+	c.Args = func(c *cobra.Command, args []string) error {
+		var err error
+		if check != nil {
+			err = check(c, args)
 		}
+		if err == nil {
+			err = c.ValidateRequiredFlags()
+		}
+		if err != nil {
+			return usageError{err}
+		}
+		return nil
 	}
 	if c.HasSubCommands() && c.RunE == nil {
 		c.RunE = func(c *cobra.Command, args []string) error {

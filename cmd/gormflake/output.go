@@ -4,12 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 )
 
 // stamp is how times are printed, to the millisecond.
 const stamp = "2006-01-02T15:04:05.000Z07:00"
+
+// onTerminal reports whether somebody may be looking.
+func onTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
 
 // printJSON writes one value on a line of its own.
 func printJSON(out io.Writer, v any) error {

@@ -43,12 +43,15 @@ const (
 func runChild(ctx context.Context, o options) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
+	out := gob.NewEncoder(os.Stdout)
 	store, done, err := openStore(o.dsn)
-	if err != nil {
-		return err
+	for err != nil { // a SQLite file may be busy for a while
+		if err := out.Encode(report{State: err.Error(), Worker: -1}); err != nil || !sleep(ctx, 100*time.Millisecond) {
+			return err
+		}
+		store, done, err = openStore(o.dsn)
 	}
 	defer done()
-	out := gob.NewEncoder(os.Stdout)
 	var g *generator.Generator
 	for g == nil {
 		g, err = generator.Open(ctx, generator.Config{Store: store, Namespace: "fleet", Logger: slog.New(slog.DiscardHandler)})

@@ -4,12 +4,16 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/glebarez/sqlite"
 
 	"github.com/gormflake/gormflake/generator"
 )
@@ -39,7 +43,7 @@ func runFleet(ctx context.Context, o options) error {
 		do   func() error
 	}{
 		{f.allLeased, "all have a worker id; kill -9 process 3", func() error { return killed.signal(syscall.SIGKILL, "killed") }},
-		{f.moreIDs(paused), "pause process 6 for longer than its lease", func() error { return paused.signal(syscall.SIGSTOP, "paused") }},
+		{f.moreIDs(paused), "pause process 6 for longer than its lease", func() error { return f.pause(ctx, paused) }},
 		{always, "start two newcomers, which wait for a lease to expire", func() error {
 			return errors.Join(f.launch("newcomer 1"), f.launch("newcomer 2"))
 		}},
@@ -80,6 +84,43 @@ func (f *fleet) launch(name string) error {
 	}
 	f.members = append(f.members, m)
 	return nil
+}
+
+// pause stops a process, but not in the middle of a write to SQLite, which
+// would lock the file for everybody. A server takes a dead client's lock away.
+func (f *fleet) pause(ctx context.Context, m *member) error {
+	for {
+		if err := m.signal(syscall.SIGSTOP, "paused"); err != nil {
+			return err
+		}
+		if !f.locked(ctx) {
+			return nil
+		}
+		if err := m.signal(syscall.SIGCONT, ""); err != nil {
+			return err
+		}
+		if !sleep(ctx, 50*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// locked reports whether a SQLite file stays locked for a second.
+func (f *fleet) locked(ctx context.Context) bool {
+	if strings.Contains(f.dsn, "://") || strings.Contains(f.dsn, "@") {
+		return false
+	}
+	pool, err := sql.Open(sqlite.DriverName, f.dsn+"?_pragma=busy_timeout(1000)&_txlock=immediate")
+	if err != nil {
+		return false
+	}
+	defer pool.Close()
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return true
+	}
+	_ = tx.Rollback()
+	return false
 }
 
 func (f *fleet) endAll() {
