@@ -25,6 +25,9 @@ const (
 // once per batch. A plan with refusals lists what it would have done.
 func (p *BoolPlan) Statements() (all []BoolStatement) {
 	r := p.record
+	if len(r.Columns) == 0 {
+		return nil // every column is refused
+	}
 	table := quoteName(r.Table)
 	alter := func(step, kind, statement string, rebuilds bool) {
 		a := r.Algorithms[kind]
