@@ -24,11 +24,6 @@ type encoded struct {
 // for what can't be proven; if it returns an error, encoding stops with it.
 func (p *plan) encode(query string, args []any, warn func(*UnprovenBoolError) error) (encoded, error) {
 	out := encoded{sql: query, args: args}
-	if p.mistake != nil {
-		if err := warn(p.mistake); err != nil {
-			return out, err
-		}
-	}
 	copied := false
 	tests := map[*comparison]*members{}
 	for i, arg := range args {
@@ -75,6 +70,11 @@ func (p *plan) encode(query string, args []any, warn func(*UnprovenBoolError) er
 				tests[s.test] = m
 			}
 			m.add(v)
+		}
+	}
+	if p.mistake != nil {
+		if err := warn(p.mistake); err != nil {
+			return out, err
 		}
 	}
 	out.sql = rewrite(query, tests, p.writes)

@@ -12,18 +12,18 @@ type Order struct {
 	State  bool
 }
 
-type Customer struct {
-	ID  int64
-	VIP bool
-}
-
 type Door struct {
 	ID   int64
 	Open bool `gorm:"legacybool:open,closed"`
 }
 
 func install(db *gorm.DB) error {
-	if err := db.Use(migrate.LegacyBools(&Order{}, &Customer{})); err != nil {
+	type Order struct {
+		ID     int64
+		Active bool // enum('N','Y') in the database, today
+	}
+
+	if err := db.Use(migrate.LegacyBools(&Order{})); err != nil {
 		return err
 	}
 	return nil
@@ -44,10 +44,10 @@ func ExampleBools_Mapping() {
 
 func ExampleParam() {
 	var (
-		db     *gorm.DB
-		orders []Order
-		err    error
+		db  *gorm.DB
+		err error
 	)
+	var orders []Order
 	err = db.Where("COALESCE(active, ?) = ?",
 		migrate.Param(db, &Order{}, "active", false),
 		migrate.Param(db, &Order{}, "active", true)).Find(&orders).Error
@@ -56,10 +56,10 @@ func ExampleParam() {
 
 func ExampleAsStored() {
 	var (
-		db     *gorm.DB
-		labels []string
-		err    error
+		db  *gorm.DB
+		err error
 	)
+	var labels []string
 	err = db.Model(&Order{}).Scopes(migrate.AsStored).Select("active").Scan(&labels).Error
 	_ = err
 }

@@ -25,7 +25,9 @@ func (r *resolver) list() {
 			r.tokens[i].kind == tokenWord && (r.tokens[i].is("FROM") || r.tokens[i].is("INTO") || r.tokens[i].is("UNION") || r.tokens[i].is("LIMIT") || r.tokens[i].is("WHERE") || r.tokens[i].is("ORDER"))
 		if closed || r.tokens[i].is(",") {
 			if i > first {
-				r.plan.outputs = append(r.plan.outputs, r.output(first, i))
+				o := r.output(first, i)
+				o.first, o.end = first, i
+				r.plan.outputs = append(r.plan.outputs, o)
 			}
 			first = i + 1
 		}

@@ -37,6 +37,8 @@ type output struct {
 	column *column // nil if it is no boolean
 	opaque bool    // an expression: its origin isn't known
 	star   bool
+
+	first, end int // its tokens, the alias included
 }
 
 // plan is all that can be said of a statement before its arguments are known.
@@ -118,7 +120,8 @@ type resolver struct {
 type columnRef struct {
 	first, last int
 	column      *column
-	foreign     bool // it is proven to hold no boolean
+	table       *table // that has it; nil if that isn't known
+	foreign     bool   // it is proven to hold no boolean
 }
 
 func (r *resolver) run() {
@@ -137,6 +140,8 @@ func (r *resolver) run() {
 	}
 	r.list()
 	r.mistakes(item)
+	r.assignments()
+	r.truths()
 }
 
 // unprovable is for several statements in one text, which share no scope.
@@ -172,7 +177,10 @@ func (r *resolver) columns() {
 			continue // a function or a table
 		}
 		ref := columnRef{first: first, last: i}
-		ref.column, ref.foreign = r.resolve(r.places[first].scope, parts)
+		if ref.table = r.resolve(r.places[first].scope, parts); ref.table != nil {
+			ref.column = ref.table.booleans[strings.ToLower(r.tokens[i].text)]
+			ref.foreign = ref.column == nil
+		}
 		if ref.column != nil && ref.column.sees() && r.plan.mentions == nil {
 			r.plan.mentions = ref.column
 		}
@@ -194,10 +202,9 @@ func (r *resolver) columns() {
 	}
 }
 
-// resolve finds the column that parts name within scope. foreign means that the
-// name is proven to be a column that holds no boolean. Neither is the case for the
-// alias of an expression, and for a column of a derived table.
-func (r *resolver) resolve(sc *scope, parts []string) (col *column, foreign bool) {
+// resolve finds the table of the column that parts name within scope. It is nil for
+// the alias of an expression, and for a column of a derived table.
+func (r *resolver) resolve(sc *scope, parts []string) *table {
 	name := strings.ToLower(parts[len(parts)-1])
 	for ; sc != nil; sc = sc.parent {
 		unknown := false
@@ -207,21 +214,20 @@ func (r *resolver) resolve(sc *scope, parts []string) (col *column, foreign bool
 			}
 			switch {
 			case k.table == nil && len(parts) > 1:
-				return nil, false // a derived table, or one that isn't known
+				return nil // a derived table, or one that isn't known
 			case k.table == nil:
 				unknown = true
 			case k.table.names[name]:
 				// Were there another column of that name, the server would refuse
 				// the statement as ambiguous.
-				c := k.table.booleans[name]
-				return c, c == nil
+				return k.table
 			}
 		}
 		if unknown {
-			return nil, false
+			return nil
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // answersTo reports whether the reference is what a column's qualifier means.

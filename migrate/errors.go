@@ -8,8 +8,9 @@ import (
 var (
 	// ErrUnprovenBool reports a bare Go bool, or a boolean literal, beside a
 	// legacy boolean column in a place where the codec can't prove which column
-	// it belongs to. Bind [Param]'s result instead. The error's type is
-	// [*UnprovenBoolError].
+	// it belongs to; an assigned expression that isn't proven to yield a label; and
+	// a column of labels where MySQL takes its truth or its number. Bind [Param]'s
+	// result instead. The error's type is [*UnprovenBoolError].
 	ErrUnprovenBool = errors.New("migrate: a bool stands beside a legacy boolean column and can't be proven to belong to it")
 
 	// ErrUnexpectedValue reports a stored value that is neither the true nor the
@@ -33,7 +34,7 @@ var (
 type UnprovenBoolError struct {
 	Table  string // the table of the legacy column
 	Column string // the legacy column that is in sight
-	Found  string // what stood there: "placeholder 2", "TRUE", "1", "a bare column"
+	Found  string // what stood there: "placeholder 2", "TRUE", "id > 0", "a bare column"
 	Reason string // why it isn't proven, in a few words
 }
 
