@@ -16,7 +16,7 @@ import (
 type slowly struct{ *scripted }
 
 func (s slowly) Extend(ctx context.Context, held lease.Grant, through int64) (lease.Grant, error) {
-	time.Sleep(time.Millisecond)
+	elapse(time.Millisecond)
 	return s.scripted.Extend(ctx, held, through)
 }
 
@@ -44,7 +44,7 @@ func TestCallersThatWaitForAGuardLeaveTheStoreAlone(t *testing.T) {
 			} else if refused > 0 {
 				break
 			}
-			time.Sleep(10 * time.Millisecond)
+			elapse(10 * time.Millisecond)
 		}
 		if waited := time.Since(began); waited < 12*time.Second || waited > 16*time.Second {
 			t.Errorf("ids were back after %v; want the guard of 12s and the time until the loss is noticed", waited)
@@ -72,7 +72,7 @@ func TestSwitchWorkerStaysWhileTheClockIsRight(t *testing.T) {
 		if !errors.Is(err, generator.ErrClockBehind) {
 			t.Fatalf("want ErrClockBehind once the lead is used up, got %v", err)
 		}
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		next(t, g)
 		if stats := g.Stats(); stats.Acquires != 1 || stats.Waits.Clock != 0 {
 			t.Errorf("want the first lease still, got %+v", stats)
@@ -89,8 +89,8 @@ func TestALongTickIsWaitedForToItsEnd(t *testing.T) {
 		c.MaxWait = 500 * time.Millisecond
 	}
 	inBubble(t, edit, func(t *testing.T, g *generator.Generator, _ *scripted, clock *testClock) {
-		time.Sleep(10 * time.Second)
-		time.Sleep(clock.Now().Truncate(time.Second).Add(1900 * time.Millisecond).Sub(clock.Now()))
+		elapse(10 * time.Second)
+		elapse(clock.Now().Truncate(time.Second).Add(1900 * time.Millisecond).Sub(clock.Now()))
 		began := time.Now()
 		for range 5 {
 			next(t, g)
@@ -160,7 +160,7 @@ func TestTheEndOfTimeInAFullLayout(t *testing.T) {
 	}
 	inBubble(t, edit, func(t *testing.T, g *generator.Generator, _ *scripted, _ *testClock) {
 		next(t, g)
-		time.Sleep(11 * time.Second)
+		elapse(11 * time.Second)
 		if id, err := g.Next(t.Context()); !errors.Is(err, generator.ErrTimeExhausted) {
 			t.Fatalf("want ErrTimeExhausted, got %v, %v", id, err)
 		}
