@@ -135,10 +135,10 @@ func (p *patience) forClock(ctx context.Context, wait time.Duration) error {
 }
 
 // reach waits until the clock has reached a tick, for ids that are taken
-// already. The clock may go back meanwhile, or stand still.
+// already. The clock may go back meanwhile, or stand still; what is left of
+// MaxWait covers that, and no more.
 func (p *patience) reach(ctx context.Context, tick int64, wait time.Duration) error {
 	clock := &p.generator.clock
-	p.left += rollbackNoise // a clock that is being slewed takes a little longer
 	for wait > 0 {
 		if err := p.forClock(ctx, wait); err != nil {
 			return err
