@@ -1,6 +1,9 @@
 package migrate
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // truths looks for columns of labels that stand where MySQL takes their truth or
 // their number, which go by the label's index or its leading digits.
@@ -11,7 +14,7 @@ func (r *resolver) truths() {
 			continue
 		}
 		c := r.cols[last].column
-		if !c.labelled() {
+		if !c.labelled() || r.renamed(r.cols[last]) {
 			continue
 		}
 		if found := r.truth(i, last); found != "" {
@@ -62,6 +65,25 @@ func (r *resolver) truth(first, last int) string {
 		return r.caseValues(first - 1)
 	}
 	return r.comparedWithNumber(first, last)
+}
+
+// renamed reports whether the name is, behind HAVING or ORDER BY, that of an
+// expression of the SELECT list: SUM(active = 'Y') AS active.
+func (r *resolver) renamed(ref columnRef) bool {
+	if ref.first != ref.last || r.places[ref.first].scope != r.scopes[0] {
+		return false
+	}
+	behind := false
+	for i := ref.first; i >= 0 && !behind; i-- {
+		t := r.tokens[i]
+		behind = r.places[i].paren < 0 && (t.is("HAVING") || t.is("ORDER"))
+	}
+	for _, o := range r.plan.outputs {
+		if behind && o.opaque && r.withoutAlias(o.first, o.end) < o.end && strings.EqualFold(r.tokens[o.end-1].text, r.tokens[ref.last].text) {
+			return true
+		}
+	}
+	return false
 }
 
 // groups reports whether the bracket at token open is no function's and no list's.
