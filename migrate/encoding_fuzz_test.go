@@ -12,7 +12,7 @@ func FuzzEncoding(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"enum", "enum('N','Y')", "Y"}, {"enum", "enum('Y','N')", "n"}, {"enum", "enum('0','1')", "1"},
 		{"enum", "enum('it''s',',')", ","}, {"enum", "enum('", ""}, {"char", "char(1)", "y"},
-		{"varchar", "varchar(5)", ""}, {"bit", "bit(1)", "\x01"}, {"tinyint", "tinyint(1) unsigned", "2"},
+		{"varchar", "varchar(5)", ""}, {"bit", "bit(1)", "\x01"}, {"enum", "enum('N','Y')", "\x00"}, {"enum", "enum('N','Y')", "y  "}, {"tinyint", "tinyint(1) unsigned", "2"},
 		{"tinyint", "tinyint(4)", "-1"}, {"int", "int(11)", "1"},
 	} {
 		f.Add(seed[0], seed[1], seed[2])
@@ -30,7 +30,11 @@ func FuzzEncoding(f *testing.F) {
 			}
 		}
 		got, null, err := e.Decode([]byte(stored))
-		if err == nil && (e.Kind == Enum || e.Kind == Char) && (null || !strings.EqualFold(stored, e.Label(got))) {
+		// Decode takes a label in any case and with trailing blanks, and a bit's
+		// byte whatever the column, for reads just after it changed.
+		bit := map[bool]string{false: "\x00", true: "\x01"}[got]
+		label := stored == e.Label(got) || strings.EqualFold(strings.TrimRight(stored, " "), e.Label(got))
+		if err == nil && (e.Kind == Enum || e.Kind == Char) && (null || !label && stored != bit) {
 			t.Errorf("%+v: %q is read as %v, %v", e, stored, got, null)
 		}
 		fromString, _, stringErr := e.Decode(stored)
