@@ -58,7 +58,7 @@ type table struct {
 	encodes        bool               // some column needs it when a bool is bound
 	changeable     bool               // some column may be migrated there or back
 	declarations   uint64             // the declarations that it was made under
-	checked        time.Time          // when the server was last asked
+	checked        time.Time          // before the server was last asked
 }
 
 // catalog is what is known of one database server's tables, as one pool sees it.
@@ -103,7 +103,9 @@ func (c *catalog) connect(ctx context.Context, pool gorm.ConnPool) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ready, c.database, c.mode = true, database, strings.ToUpper(mode)
+	if !c.ready { // written once: what has been connected is read without the lock
+		c.ready, c.database, c.mode = true, database, strings.ToUpper(mode)
+	}
 	return nil
 }
 
@@ -141,6 +143,7 @@ func (c *catalog) stale(t *table) bool {
 
 // load reads the table's columns from the server.
 func (c *catalog) load(ctx context.Context, pool gorm.ConnPool, key [2]string, database, name string) (*table, error) {
+	began := time.Now()
 	rows, err := pool.QueryContext(ctx,
 		"SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION",
 		database, name)
@@ -159,14 +162,18 @@ func (c *catalog) load(ctx context.Context, pool gorm.ConnPool, key [2]string, d
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("migrate: reading the columns of %s.%s: %w", database, name, err)
 	}
-	return c.store(key, c.build(database, name, raw, time.Now())), nil
+	return c.store(key, c.build(database, name, raw, began)), nil
 }
 
-// store keeps the table and counts a change.
+// store keeps the table and counts a change. What was asked for earlier than what
+// is known doesn't replace it: its answer may be the older one.
 func (c *catalog) store(key [2]string, t *table) *table {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.tables[key]
+	if old != nil && old.declarations >= t.declarations && old.checked.After(t.checked) {
+		return old
+	}
 	if old != nil && old.declarations == t.declarations && equalColumns(old.raw, t.raw) {
 		fresh := *old // the same columns: plans that hold them stay good
 		fresh.checked = t.checked
@@ -178,17 +185,18 @@ func (c *catalog) store(key [2]string, t *table) *table {
 	return t
 }
 
-// refresh asks the server again for every table and reports whether anything
-// changed.
+// refresh asks the server again for every table and reports whether any differs
+// from the one given, which may have been replaced by another goroutine meanwhile.
 func (c *catalog) refresh(ctx context.Context, pool gorm.ConnPool, tables []*table) (changed bool, err error) {
-	before := c.generation.Load()
 	for _, t := range tables {
 		key := [2]string{strings.ToLower(t.database), strings.ToLower(t.name)}
-		if _, err := c.load(ctx, pool, key, t.database, t.name); err != nil {
+		now, err := c.load(ctx, pool, key, t.database, t.name)
+		if err != nil {
 			return false, err
 		}
+		changed = changed || now.declarations != t.declarations || !equalColumns(now.raw, t.raw)
 	}
-	return c.generation.Load() != before, nil
+	return changed, nil
 }
 
 func equalColumns(a, b []rawColumn) bool {

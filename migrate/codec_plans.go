@@ -17,6 +17,8 @@ type planCache struct {
 const (
 	maxPlans   = 1024 // then the cache starts over
 	maxPlanSQL = 4096 // longer statements, such as large batches, aren't kept
+
+	maxAnalyses = 3 // of one statement, while other goroutines find changes
 )
 
 func (c *planCache) get(sql string) *plan {
@@ -52,9 +54,6 @@ func (c *catalog) plan(ctx context.Context, pool gorm.ConnPool, sql string) (*pl
 	if err := c.connect(ctx, pool); err != nil {
 		return nil, err
 	}
-	// Counted first: a change that comes while analysing makes the plan outdated.
-	declarations := c.bools.declarations.Load()
-	missing := false
 	covered := func(refs []tableRef) bool {
 		for _, ref := range refs {
 			if !ref.derived && c.bools.covers(ref.name) {
@@ -63,25 +62,35 @@ func (c *catalog) plan(ctx context.Context, pool gorm.ConnPool, sql string) (*pl
 		}
 		return false
 	}
-	p, err := analyse(sql, c.ansiQuotes(), c.noBackslash(), covered, func(database, name string) (*table, error) {
-		if systemSchemas[strings.ToLower(database)] || database == "" && systemSchemas[strings.ToLower(c.database)] {
-			return nil, nil
+	// A plan is good for the schema that it was made under. What is counted before
+	// and after tells whether that was one and the same: the first attempt may load
+	// tables itself, and other goroutines may find that one has changed.
+	for attempt := 0; ; attempt++ {
+		generation, declarations := c.generation.Load(), c.bools.declarations.Load()
+		missing := false
+		p, err := analyse(sql, c.ansiQuotes(), c.noBackslash(), covered, func(database, name string) (*table, error) {
+			if systemSchemas[strings.ToLower(database)] || database == "" && systemSchemas[strings.ToLower(c.database)] {
+				return nil, nil
+			}
+			t, err := c.lookup(ctx, pool, database, name)
+			missing = missing || t != nil && !t.exists
+			return t, err
+		})
+		if err != nil {
+			return nil, err
 		}
-		t, err := c.lookup(ctx, pool, database, name)
-		missing = missing || t != nil && !t.exists
-		return t, err
-	})
-	if err != nil {
-		return nil, err
+		if p == nil {
+			p = &plan{}
+		}
+		p.generation, p.declarations = generation, declarations
+		settled := generation == c.generation.Load() && declarations == c.bools.declarations.Load()
+		if settled && !missing {
+			c.plans.put(sql, p)
+		}
+		if settled || attempt == maxAnalyses {
+			return p, nil
+		}
 	}
-	if p == nil {
-		p = &plan{}
-	}
-	p.generation, p.declarations = c.generation.Load(), declarations
-	if !missing {
-		c.plans.put(sql, p)
-	}
-	return p, nil
 }
 
 var systemSchemas = map[string]bool{"information_schema": true, "performance_schema": true, "mysql": true, "sys": true}

@@ -1,6 +1,8 @@
 package migrate
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,75 +30,77 @@ func (b *bench) swap(keep bool) {
 	b.exec("ALTER TABLE flags CHANGE tmp " + HelperColumn("v") + " ENUM('N','Y') NOT NULL DEFAULT 'N'")
 }
 
+// staleCases are statements of a program that has seen the enum, after the swap.
+var staleCases = map[string]struct {
+	do   func(db *gorm.DB) error
+	want string // of SELECT v, before it two rows 0 and 1
+}{
+	"insert":  {func(db *gorm.DB) error { return db.Create(&flag{V: true}).Error }, "0 1 1"},
+	"batch":   {func(db *gorm.DB) error { return db.Create(&[]flag{{V: false}, {V: true}}).Error }, "0 1 0 1"},
+	"update":  {func(db *gorm.DB) error { return db.Model(&flag{ID: 1}).Update("v", true).Error }, "1 1"},
+	"updates": {func(db *gorm.DB) error { return db.Model(&flag{ID: 2}).Updates(map[string]any{"v": false}).Error }, "0 0"},
+	"update by the column": {func(db *gorm.DB) error {
+		return db.Model(&flag{}).Where("v = ?", true).Update("v", false).Error
+	}, "0 0"},
+	"delete true":      {func(db *gorm.DB) error { return db.Where("v = ?", true).Delete(&flag{}).Error }, "0"},
+	"delete false":     {func(db *gorm.DB) error { return db.Where("v = ?", false).Delete(&flag{}).Error }, "1"},
+	"delete not true":  {func(db *gorm.DB) error { return db.Where("v <> ?", true).Delete(&flag{}).Error }, "1"},
+	"delete not false": {func(db *gorm.DB) error { return db.Where("NOT v = ?", false).Delete(&flag{}).Error }, "0"},
+	"delete not equal": {func(db *gorm.DB) error { return db.Where("NOT (v = ?)", true).Delete(&flag{}).Error }, "1"},
+	"delete not both":  {func(db *gorm.DB) error { return db.Where("NOT (v <> ?)", true).Delete(&flag{}).Error }, "0"},
+	"delete in":        {func(db *gorm.DB) error { return db.Where("v IN ?", []bool{true}).Delete(&flag{}).Error }, "0"},
+	"delete null safe": {func(db *gorm.DB) error { return db.Where("v <=> ?", true).Delete(&flag{}).Error }, "0"},
+	"raw":              {func(db *gorm.DB) error { return db.Exec("INSERT INTO flags (v) VALUES (?)", true).Error }, "0 1 1"},
+	"param": {func(db *gorm.DB) error {
+		return db.Exec("INSERT INTO flags (v) SELECT ?", Param(db, &flag{}, "v", true)).Error
+	}, "0 1 1"},
+	"transaction": {func(db *gorm.DB) error {
+		return db.Transaction(func(tx *gorm.DB) error {
+			return errors.Join(tx.Create(&flag{V: true}).Error, tx.Where("v = ?", false).Delete(&flag{}).Error)
+		})
+	}, "1 1"},
+	"find": {func(db *gorm.DB) error {
+		var all []flag
+		err := db.Where("v = ?", true).Find(&all).Error
+		if err == nil && (len(all) != 1 || all[0].ID != 2 || !all[0].V) {
+			return fmt.Errorf("found %+v", all)
+		}
+		return err
+	}, "0 1"},
+	"find all": {func(db *gorm.DB) error {
+		var all []flag
+		err := db.Order("id").Find(&all).Error
+		if err == nil && (all[0].V || !all[1].V) {
+			return fmt.Errorf("found %+v", all)
+		}
+		return err
+	}, "0 1"},
+	"ids": {func(db *gorm.DB) error {
+		var ids []int64
+		err := db.Model(&flag{}).Where("v = ?", true).Pluck("id", &ids).Error
+		if err == nil && fmt.Sprint(ids) != "[2]" {
+			return fmt.Errorf("found %v", ids)
+		}
+		return err
+	}, "0 1"},
+	"count": {func(db *gorm.DB) error {
+		var n int64
+		err := db.Model(&flag{}).Where("v = ?", true).Count(&n).Error
+		if err == nil && n != 1 {
+			return fmt.Errorf("counted %d", n)
+		}
+		return err
+	}, "0 1"},
+}
+
 // TestTrap13StaleLabels: a program that still sends labels after the migration. A
 // comparison with 'Y' matched, and on MariaDB deleted, the false rows.
 func TestTrap13StaleLabels(t *testing.T) {
-	cases := map[string]struct {
-		do   func(db *gorm.DB) error
-		want string // of SELECT v, before it two rows 0 and 1
-	}{
-		"insert":  {func(db *gorm.DB) error { return db.Create(&flag{V: true}).Error }, "0 1 1"},
-		"batch":   {func(db *gorm.DB) error { return db.Create(&[]flag{{V: false}, {V: true}}).Error }, "0 1 0 1"},
-		"update":  {func(db *gorm.DB) error { return db.Model(&flag{ID: 1}).Update("v", true).Error }, "1 1"},
-		"updates": {func(db *gorm.DB) error { return db.Model(&flag{ID: 2}).Updates(map[string]any{"v": false}).Error }, "0 0"},
-		"update by the column": {func(db *gorm.DB) error {
-			return db.Model(&flag{}).Where("v = ?", true).Update("v", false).Error
-		}, "0 0"},
-		"delete true":      {func(db *gorm.DB) error { return db.Where("v = ?", true).Delete(&flag{}).Error }, "0"},
-		"delete false":     {func(db *gorm.DB) error { return db.Where("v = ?", false).Delete(&flag{}).Error }, "1"},
-		"delete not true":  {func(db *gorm.DB) error { return db.Where("v <> ?", true).Delete(&flag{}).Error }, "1"},
-		"delete not false": {func(db *gorm.DB) error { return db.Where("NOT v = ?", false).Delete(&flag{}).Error }, "0"},
-		"delete not equal": {func(db *gorm.DB) error { return db.Where("NOT (v = ?)", true).Delete(&flag{}).Error }, "1"},
-		"delete not both":  {func(db *gorm.DB) error { return db.Where("NOT (v <> ?)", true).Delete(&flag{}).Error }, "0"},
-		"delete in":        {func(db *gorm.DB) error { return db.Where("v IN ?", []bool{true}).Delete(&flag{}).Error }, "0"},
-		"delete null safe": {func(db *gorm.DB) error { return db.Where("v <=> ?", true).Delete(&flag{}).Error }, "0"},
-		"raw":              {func(db *gorm.DB) error { return db.Exec("INSERT INTO flags (v) VALUES (?)", true).Error }, "0 1 1"},
-		"param": {func(db *gorm.DB) error {
-			return db.Exec("INSERT INTO flags (v) SELECT ?", Param(db, &flag{}, "v", true)).Error
-		}, "0 1 1"},
-		"transaction": {func(db *gorm.DB) error {
-			return db.Transaction(func(tx *gorm.DB) error {
-				return errors.Join(tx.Create(&flag{V: true}).Error, tx.Where("v = ?", false).Delete(&flag{}).Error)
-			})
-		}, "1 1"},
-		"find": {func(db *gorm.DB) error {
-			var all []flag
-			err := db.Where("v = ?", true).Find(&all).Error
-			if err == nil && (len(all) != 1 || all[0].ID != 2 || !all[0].V) {
-				return fmt.Errorf("found %+v", all)
-			}
-			return err
-		}, "0 1"},
-		"find all": {func(db *gorm.DB) error {
-			var all []flag
-			err := db.Order("id").Find(&all).Error
-			if err == nil && (all[0].V || !all[1].V) {
-				return fmt.Errorf("found %+v", all)
-			}
-			return err
-		}, "0 1"},
-		"ids": {func(db *gorm.DB) error {
-			var ids []int64
-			err := db.Model(&flag{}).Where("v = ?", true).Pluck("id", &ids).Error
-			if err == nil && fmt.Sprint(ids) != "[2]" {
-				return fmt.Errorf("found %v", ids)
-			}
-			return err
-		}, "0 1"},
-		"count": {func(db *gorm.DB) error {
-			var n int64
-			err := db.Model(&flag{}).Where("v = ?", true).Count(&n).Error
-			if err == nil && n != 1 {
-				return fmt.Errorf("counted %d", n)
-			}
-			return err
-		}, "0 1"},
-	}
 	for i, name := range []string{"old column dropped", "old column dropped, in a transaction", "old column kept", "old column kept, in a transaction"} {
 		keep := i >= 2
 		t.Run(name, func(t *testing.T) {
 			onServers(t, func(b *bench) {
-				for name, tc := range cases {
+				for name, tc := range staleCases {
 					b.Run(name, func(t *testing.T) {
 						b := *b
 						b.T = t
@@ -117,6 +121,79 @@ func TestTrap13StaleLabels(t *testing.T) {
 							do = func(db *gorm.DB) error { return db.Transaction(tc.do) }
 						}
 						if err := do(db); err != nil {
+							b.Fatal(err)
+						}
+						if got := b.stored("SELECT v FROM flags ORDER BY id"); got != tc.want {
+							b.Fatalf("left %q, expected %q", got, tc.want)
+						}
+					})
+				}
+			})
+		})
+	}
+}
+
+// meddler is a connection pool on which something happens just before a statement
+// is executed: the codec has encoded it already.
+type meddler struct {
+	gorm.ConnPool
+	before func()
+}
+
+func (m *meddler) GetDBConn() (*sql.DB, error) { return m.ConnPool.(*sql.DB), nil }
+
+func (m *meddler) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	m.before()
+	return m.ConnPool.ExecContext(ctx, query, args...)
+}
+
+func (m *meddler) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	m.before()
+	return m.ConnPool.QueryContext(ctx, query, args...)
+}
+
+func (m *meddler) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	m.before()
+	return m.ConnPool.QueryRowContext(ctx, query, args...)
+}
+
+// TestStaleNoticedByAnother: between the encoding of a statement and its execution
+// the swap happens, and another goroutine of the same program has noticed it by the
+// time that this one asks for the schema.
+func TestStaleNoticedByAnother(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		t.Run(map[bool]string{false: "old column dropped", true: "old column kept"}[keep], func(t *testing.T) {
+			onServers(t, func(b *bench) {
+				for name, tc := range staleCases {
+					if name == "transaction" {
+						continue // its metadata lock would keep the swap out
+					}
+					b.Run(name, func(t *testing.T) {
+						b := *b
+						b.T = t
+						b.flags("enum('N','Y') NOT NULL", "'N'", "'Y'")
+						if keep {
+							b.exec("ALTER TABLE flags ADD " + HelperColumn("v") + " TINYINT(1) NOT NULL DEFAULT 0")
+							b.exec("UPDATE flags SET " + HelperColumn("v") + " = v = 'Y'")
+						}
+						db := b.open(still(), &gorm.Config{Logger: silent, SkipDefaultTransaction: true}, "")
+						count := func() {
+							var n int64
+							b.must(db.Model(&flag{}).Where("v = ?", true).Count(&n))
+							if n != 1 {
+								b.Fatalf("counted %d", n)
+							}
+						}
+						count()
+						var swap sync.Once
+						meddled := db.Session(&gorm.Session{NewDB: true, Context: b.Context()})
+						meddled.Statement.ConnPool = &meddler{db.ConnPool, func() {
+							swap.Do(func() {
+								b.swap(keep)
+								count()
+							})
+						}}
+						if err := tc.do(meddled); err != nil {
 							b.Fatal(err)
 						}
 						if got := b.stored("SELECT v FROM flags ORDER BY id"); got != tc.want {
@@ -255,8 +332,12 @@ func TestSwapUnderPrograms(t *testing.T) {
 		var group sync.WaitGroup
 		failures := make(chan error, 8)
 		wrote := make(chan struct{}, 1<<16)
+		programs := [2]*gorm.DB{} // of two goroutines each
+		for i := range programs {
+			programs[i] = b.open(still(), &gorm.Config{Logger: silent, PrepareStmt: i == 0}, "")
+		}
 		for w := range 4 {
-			db := b.open(still(), &gorm.Config{Logger: silent, PrepareStmt: w%2 == 0}, "").Table("flags")
+			db := programs[w%2].Table("flags")
 			group.Go(func() {
 				for n := int64(0); ; n++ {
 					select {
