@@ -161,9 +161,9 @@ func settable(rows reflect.Value) bool {
 
 // assign gives ids to all rows of a statement that have none, from one burst.
 func (p *Plugin) assign(db *gorm.DB, plan *plan, g *generator.Generator, n int) error {
-	stmt := db.Statement
+	ctx := p.patient(db, g)
 	if n == 1 {
-		id, err := g.Next(stmt.Context)
+		id, err := g.Next(ctx)
 		if err != nil {
 			return noID(plan, err)
 		}
@@ -173,7 +173,7 @@ func (p *Plugin) assign(db *gorm.DB, plan *plan, g *generator.Generator, n int) 
 	buffer := p.buffer(n)
 	defer p.buffers.Put(buffer)
 	ids := (*buffer)[:n]
-	if err := g.Fill(stmt.Context, ids); err != nil {
+	if err := g.Fill(ctx, ids); err != nil {
 		return noID(plan, err)
 	}
 	return p.spread(db, plan, ids)

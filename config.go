@@ -59,7 +59,8 @@ type Config struct {
 	// MaxWait is how long a create may wait for the first lease, for the
 	// clock, or for a lease to be renewed, within its context. 0 means 2 s,
 	// negative not at all. Nothing waits while a transaction is open, unless
-	// the application opened it.
+	// the application opened it, and nothing for a lease that is renewed on a
+	// connection which the transaction itself holds.
 	MaxWait time.Duration
 
 	// Logger gets warnings; nil means slog.Default().

@@ -21,6 +21,10 @@ var (
 	// ErrSealed says that the lease is used up or lost and not renewed yet. The
 	// plugin recovers by itself when the lease store answers again.
 	ErrSealed = generator.ErrSealed
+	// ErrConnectionHeld comes with ErrSealed: the lease is not renewed because
+	// the statement's own transaction holds the only connection of the pool
+	// that the lease is renewed on. End the transaction and try again.
+	ErrConnectionHeld = errors.New("gormflake: the pool's only connection is held")
 	// ErrClockBehind says that the clock is too far behind the last id.
 	ErrClockBehind = generator.ErrClockBehind
 	// ErrClockSkew says that this machine's clock and the store's differ too much.

@@ -1,7 +1,6 @@
 package gormflake
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 
@@ -89,7 +88,7 @@ func (p *Plugin) ready(db *gorm.DB) {
 		if plan.reaches && plan.hasRelated(db) {
 			// Its rows say for themselves when there is no id for them.
 			if g, err := p.await(db.Statement.Context, p.holds(db)); err == nil {
-				_ = g.Ready(db.Statement.Context)
+				_ = g.Ready(p.patient(db, g))
 			}
 		}
 		return
@@ -99,7 +98,7 @@ func (p *Plugin) ready(db *gorm.DB) {
 	case err != nil:
 		err = noID(plan, err)
 	case p.config.AfterHooks:
-		if err = g.Ready(db.Statement.Context); err != nil {
+		if err = g.Ready(p.patient(db, g)); err != nil {
 			err = noID(plan, err)
 		}
 	default:
@@ -190,21 +189,4 @@ func (p *Plugin) afterInsert(db *gorm.DB) {
 			_ = db.AddError(err)
 		}
 	}
-}
-
-// holds reports whether the caller holds what a lease may have to wait for: a
-// transaction, or the last connection of the pool.
-func (p *Plugin) holds(db *gorm.DB) bool {
-	switch db.Statement.ConnPool.(type) {
-	case gorm.TxCommitter:
-		return true
-	case *sql.Conn:
-		pool, ok := db.Config.ConnPool.(*sql.DB)
-		if !ok {
-			return true
-		}
-		stats := pool.Stats()
-		return stats.MaxOpenConnections > 0 && stats.InUse >= stats.MaxOpenConnections
-	}
-	return false
 }

@@ -53,6 +53,7 @@ type status struct {
 	binding  *binding
 	cause    error // the last failure since the last success
 	failures int
+	guarded  bool // there is a lease, whose guard is not over yet
 	closed   bool
 	changed  chan struct{}
 }

@@ -98,7 +98,10 @@ func (k *keeper) run() {
 		} else {
 			k.failures = 0
 		}
-		k.g.publish(func(s *status) { s.binding, s.cause, s.failures = k.binding, err, k.failures })
+		k.g.publish(func(s *status) {
+			s.binding, s.cause, s.failures = k.binding, err, k.failures
+			s.guarded = k.held && k.binding == nil
+		})
 		k.rest(err)
 	}
 }
@@ -351,7 +354,7 @@ func (k *keeper) lose() {
 	k.g.log.Warn(k.ctx, "lost", "gormflake: the lease was lost to another owner; taking another worker id",
 		"namespace", k.grant.Namespace, "worker", k.grant.Worker, "term", k.grant.Term)
 	k.unbind()
-	k.g.publish(func(s *status) { s.binding, s.cause = nil, nil })
+	k.g.publish(func(s *status) { s.binding, s.cause, s.guarded = nil, nil, false })
 }
 
 // giveUp releases a row whose ids are too far ahead of the clock, to take
@@ -360,7 +363,7 @@ func (k *keeper) giveUp() {
 	grant := k.grant
 	used := k.unbind()
 	k.avoid = grant.Worker
-	k.g.publish(func(s *status) { s.binding, s.cause = nil, nil })
+	k.g.publish(func(s *status) { s.binding, s.cause, s.guarded = nil, nil, false })
 	ctx, cancel := k.attempt()
 	defer cancel()
 	_ = k.release(ctx, grant, used) // else it expires

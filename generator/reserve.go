@@ -5,7 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/gormflake/gormflake/internal/blocked"
 )
+
+// handover is how long a call that blocks the lease store waits for the keeper
+// even so: the store may have answered before the call came to hold what it
+// needs, a moment ago.
+const handover = 20 * time.Millisecond
 
 // reserve takes n words in a row, waiting as Next and Fill say, and returns
 // the first; with n == 0 it waits for one and takes none. It is the path of
@@ -48,7 +55,7 @@ func (g *Generator) reserve(ctx context.Context, n int64) (*binding, int64, erro
 			switch err := patience.allows(ctx, wait, behind); {
 			case err == nil:
 			case g.config.SwitchWorker && errors.Is(err, ErrClockBehind) && wait > g.config.MaxWait &&
-				g.wentBack(b, old, now) && g.keeper.switchFrom(b):
+				g.wentBack(b, old, now) && blocked.Why(ctx) == nil && g.keeper.switchFrom(b):
 				if err := patience.forKeeper(ctx, st); err != nil {
 					return nil, 0, err
 				}
@@ -100,6 +107,7 @@ func (g *Generator) checkBurst(n int64) error {
 type patience struct {
 	generator *Generator
 	left      time.Duration
+	handed    time.Duration // what was waited of handover
 }
 
 // allows reports whether a wait for the clock fits into what is left of
@@ -153,26 +161,45 @@ func (p *patience) reach(ctx context.Context, tick int64, wait time.Duration) er
 }
 
 // forKeeper waits for the keeper to change the status. When the keeper's last
-// attempt failed, there is nothing to wait for: it tries again by itself.
+// attempt failed, there is nothing to wait for: it tries again by itself. Nor
+// is there when the caller itself holds what the store needs, unless the time
+// of a guard is all that is missing.
 func (p *patience) forKeeper(ctx context.Context, st *status) error {
 	g := p.generator
+	var vain error
+	if !st.guarded {
+		vain = blocked.Why(ctx)
+	}
 	sealed := func(why error) error {
 		g.counters.refusals.sealed.Add(1)
 		err := fmt.Errorf("%w: %w; it recovers by itself when the lease store answers", ErrSealed, why)
+		switch {
+		case vain != nil && why != nil:
+			err = fmt.Errorf("%w: %w; the store's last answer: %w", ErrSealed, vain, why)
+		case vain != nil:
+			err = fmt.Errorf("%w: %w", ErrSealed, vain)
+		}
 		g.log.Warn(ctx, "sealed", "gormflake: an id was refused because the lease is not renewed", "error", err)
 		return err
+	}
+	left := p.left
+	if vain != nil {
+		left = min(left, handover-p.handed)
 	}
 	switch {
 	case st.closed:
 		return ErrClosed
 	case st.cause != nil:
 		return sealed(st.cause)
-	case p.left <= 0:
+	case left <= 0:
 		g.keeper.kick()
+		if vain != nil {
+			return sealed(nil)
+		}
 		return sealed(fmt.Errorf("no answer from the store within MaxWait (%v)", g.config.MaxWait))
 	}
 	g.keeper.kick()
-	wait, before := p.left, g.world.Now()
+	wait, before := left, g.world.Now()
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, deadline.Sub(before))
 	}
@@ -180,6 +207,9 @@ func (p *patience) forKeeper(ctx context.Context, st *status) error {
 	err := g.world.Wait(ctx, max(wait, 1), st.changed)
 	waited := g.world.Now().Sub(before)
 	g.counters.waited.Add(int64(waited))
+	if vain != nil {
+		p.handed += waited
+	}
 	// The timer may fire a moment before the clock shows all of it.
 	if p.left -= waited; p.left < time.Millisecond {
 		p.left = 0

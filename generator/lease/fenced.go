@@ -83,6 +83,9 @@ func (f *fenced) Timing() Timing {
 	return inner
 }
 
+// Stores returns the two stores that a lease needs.
+func (f *fenced) Stores() []Store { return []Store{f.inner, f.fence} }
+
 // Describe says what both stores are.
 func (f *fenced) Describe() string {
 	return fmt.Sprintf("%s; fenced by %s", describe(f.inner), describe(f.fence))

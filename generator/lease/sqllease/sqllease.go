@@ -92,6 +92,17 @@ func (s *store) Key() any { return key{s.db, s.own.table} }
 
 func (s *store) Timing() lease.Timing { return s.settings.Timing }
 
+// Pool returns the pool that the leases are read and written through, and nil
+// once it has shown to lead to an in-memory database, whose leases need none.
+func (s *store) Pool() *sql.DB {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.database != nil && s.database.memory != nil {
+		return nil
+	}
+	return s.db
+}
+
 // Describe says where the leases are and what they rest on.
 func (s *store) Describe() string {
 	guard := "a promoted replica is noticed by the server's identity"

@@ -1,0 +1,84 @@
+package gormflake
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormflake/gormflake/generator"
+	"github.com/gormflake/gormflake/generator/lease"
+	"github.com/gormflake/gormflake/internal/blocked"
+)
+
+// holds reports whether the caller holds what a lease may have to wait for: a
+// transaction, or the last connection of the pool.
+func (p *Plugin) holds(db *gorm.DB) bool {
+	switch db.Statement.ConnPool.(type) {
+	case gorm.TxCommitter:
+		return true
+	case *sql.Conn:
+		pool := poolOf(db)
+		if pool == nil {
+			return true
+		}
+		stats := pool.Stats()
+		return stats.MaxOpenConnections > 0 && stats.InUse >= stats.MaxOpenConnections
+	}
+	return false
+}
+
+// patient returns the context to draw ids with: the statement's, which tells
+// the generator when waiting for the lease store would be in vain.
+func (p *Plugin) patient(db *gorm.DB, g *generator.Generator) context.Context {
+	ctx := db.Statement.Context
+	switch db.Statement.ConnPool.(type) {
+	case gorm.TxCommitter, *sql.Conn:
+		return blocked.With(ctx, func() error { return starves(db, g.Store()) })
+	}
+	return ctx
+}
+
+// starves returns an error when the statement runs on the only connection
+// that the store could renew the lease on. Where there are more, others may
+// give theirs back, and waiting helps.
+func starves(db *gorm.DB, store lease.Store) error {
+	pool := poolOf(db)
+	if pool == nil || pool.Stats().MaxOpenConnections != 1 || !leasesOn(store, pool) {
+		return nil
+	}
+	return fmt.Errorf("%w by the statement's own transaction, so that the lease can't be renewed on it; end the transaction and try again, keep transactions shorter than the lease's window (%v), or give the pool a second connection (SetMaxOpenConns)",
+		ErrConnectionHeld, store.Timing().Window.Round(time.Millisecond))
+}
+
+// leasesOn reports whether a store works through a pool, or, as a fenced one
+// does, needs another that works through it.
+func leasesOn(store lease.Store, pool *sql.DB) bool {
+	switch s := store.(type) {
+	case interface{ Pool() *sql.DB }:
+		return s.Pool() == pool
+	case interface{ Stores() []lease.Store }:
+		for _, inner := range s.Stores() {
+			if leasesOn(inner, pool) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// poolOf returns the pool that the statement's connection is of, and nil where
+// that can't be told. GORM tells a transaction's pool, not a connection's: that
+// is the database's own.
+func poolOf(db *gorm.DB) *sql.DB {
+	if _, ok := db.Statement.ConnPool.(*sql.Conn); ok {
+		db = &gorm.DB{Config: db.Config}
+	}
+	pool, err := db.DB()
+	if err != nil {
+		return nil
+	}
+	return pool
+}
