@@ -20,6 +20,10 @@ const (
 // ErrNoBackfill says that the store or the layout has no room for backfills.
 var ErrNoBackfill = errors.New("generator: no backfill")
 
+// ErrUnsafeBlock says that a store reserved what a backfill may not use, such
+// as a live worker id: it breaks the contract of lease.Backfiller.
+var ErrUnsafeBlock = errors.New("generator: the store reserved an unsafe block")
+
 // BackfillOption is a setting of a Backfill.
 type BackfillOption func(*Backfill)
 
@@ -100,7 +104,8 @@ func (g *Generator) Backfill(ctx context.Context, from, to time.Time, options ..
 // the ticks that follow within the precision. t must lie in the backfill's
 // range, else ErrOutOfRange. ErrSequenceExhausted says that these ticks are
 // full on every worker id that backfills have; nothing wraps. It asks the
-// store only when the sequences reserved so far are used up.
+// store only when the sequences reserved so far are used up. A store that
+// reserves a worker id of live leases is ErrUnsafeBlock.
 func (b *Backfill) Next(ctx context.Context, t time.Time) (ID, error) {
 	if t.Before(b.from) || !t.Before(b.to) {
 		return 0, fmt.Errorf("%w: want a time in the backfill's range, %s up to %s, got %s", ErrOutOfRange,
@@ -188,11 +193,39 @@ func (b *Backfill) reserve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := b.check(block); err != nil {
+		return err
+	}
 	var before int64
 	if i := len(b.blocks) - 1; i >= 0 {
 		before = b.before[i] + size(b.blocks[i])
 	}
 	b.blocks, b.before = append(b.blocks, block), append(b.before, before)
+	return nil
+}
+
+// check fails closed on a block that live ids or this backfill's own could
+// come from too.
+func (b *Backfill) check(block lease.Block) error {
+	layout := b.generator.config.Layout
+	workers, last := layout.BackfillWorkers(), layout.record().LastSequence()
+	unsafe := func(what string) error {
+		return fmt.Errorf("%w: want a worker id of %v, ticks %d to %d and sequences of 0 to %d that were not reserved before, got %+v, %s; let %T pass leasetest",
+			ErrUnsafeBlock, workers, b.first, b.last, last, block, what, b.store)
+	}
+	switch {
+	case !workers.Contains(block.Worker):
+		return unsafe("whose worker id is kept for live leases or not the layout's")
+	case block.FirstTick > b.first || block.LastTick < b.last:
+		return unsafe("which does not cover the ticks")
+	case block.FirstSequence < 0 || block.FirstSequence > block.LastSequence || block.LastSequence > last:
+		return unsafe("whose sequences are not the layout's")
+	}
+	for _, o := range b.blocks {
+		if o.Worker == block.Worker && o.FirstSequence <= block.LastSequence && block.FirstSequence <= o.LastSequence {
+			return unsafe("which this backfill has already")
+		}
+	}
 	return nil
 }
 

@@ -59,3 +59,69 @@ func TestABackfillWaitsWithinEachContext(t *testing.T) {
 		}
 	})
 }
+
+// reserving is a store that reserves whatever it is told to.
+type reserving struct {
+	*scripted
+	block func(lease.BlockRequest) lease.Block
+}
+
+func (r reserving) ReserveBlock(_ context.Context, req lease.BlockRequest) (lease.Block, error) {
+	return r.block(req), nil
+}
+
+// A store that breaks the contract gets no id out of a backfill.
+func TestABackfillRefusesUnsafeBlocks(t *testing.T) {
+	tests := map[string]func(req lease.BlockRequest, b *lease.Block){
+		"a live worker":           func(_ lease.BlockRequest, b *lease.Block) { b.Worker = 0 },
+		"the last live worker":    func(req lease.BlockRequest, b *lease.Block) { b.Worker = req.Workers.Lo - 1 },
+		"no worker of the layout": func(req lease.BlockRequest, b *lease.Block) { b.Worker = req.Workers.Hi + 1 },
+		"a later first tick":      func(_ lease.BlockRequest, b *lease.Block) { b.FirstTick++ },
+		"an earlier last tick":    func(_ lease.BlockRequest, b *lease.Block) { b.LastTick-- },
+		"a negative sequence":     func(_ lease.BlockRequest, b *lease.Block) { b.FirstSequence = -1 },
+		"a sequence too large":    func(_ lease.BlockRequest, b *lease.Block) { b.LastSequence = 4096 },
+		"no sequence":             func(_ lease.BlockRequest, b *lease.Block) { b.LastSequence = b.FirstSequence - 1 },
+	}
+	from := bubbleNow().AddDate(-1, 0, 0).Truncate(time.Second)
+	begin := func(t *testing.T, block func(lease.BlockRequest) lease.Block) *generator.Backfill {
+		g, err := generator.Open(t.Context(), generator.Config{Store: reserving{newScripted(), block}, Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = g.Close(context.Background()) })
+		backfill, err := g.Backfill(t.Context(), from, from.Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return backfill
+	}
+	for name, spoil := range tests {
+		t.Run(name, func(t *testing.T) {
+			backfill := begin(t, func(req lease.BlockRequest) lease.Block {
+				block := req.Block(req.Workers.Lo, 0)
+				spoil(req, &block)
+				return block
+			})
+			if id, err := backfill.Next(t.Context(), from); !errors.Is(err, generator.ErrUnsafeBlock) {
+				t.Errorf("got id %d, error %v; want ErrUnsafeBlock", id, err)
+			}
+		})
+	}
+	t.Run("one block twice", func(t *testing.T) {
+		backfill := begin(t, func(req lease.BlockRequest) lease.Block { return req.Block(req.Workers.Hi, 0) })
+		given := map[generator.ID]bool{}
+		for {
+			id, err := backfill.Next(t.Context(), from)
+			if err != nil {
+				if !errors.Is(err, generator.ErrUnsafeBlock) || len(given) != 16 {
+					t.Errorf("after %d ids: %v; want ErrUnsafeBlock after the 16 of the first block", len(given), err)
+				}
+				return
+			}
+			if given[id] {
+				t.Fatalf("id %d was given twice", id)
+			}
+			given[id] = true
+		}
+	})
+}

@@ -20,6 +20,7 @@ type Mutant struct {
 	rules  func(shape) rules
 	store  func(*process, lease.Store) lease.Store
 	layout func(node int, l generator.Layout) generator.Layout
+	past   func(*process, generator.ID) generator.ID // what a backfill returned
 }
 
 // Mutants returns all of them.
@@ -69,6 +70,7 @@ func Mutants() []Mutant {
 			Name: "live-lease-on-backfill-worker", What: "backfills and live leases share worker ids",
 			shape: func(s *shape) { s.Lossy, s.Imports = false, true },
 			store: func(p *process, s lease.Store) lease.Store { return sharesWorkers{s.(durable)} },
+			past:  revealWorker,
 		},
 		{
 			Name: "two-layouts", What: "half of the nodes count from a later epoch, and the store does not compare layouts",
@@ -167,11 +169,22 @@ func (s *leads) Acquire(ctx context.Context, req lease.Request) (lease.Grant, er
 	return grant, err
 }
 
+// sharesWorkers reserves live worker ids, and hides them from the generator,
+// which would refuse them, behind those that are kept for backfills.
+// revealWorker puts them into the ids that come of it.
 type sharesWorkers struct{ durable }
 
 func (s sharesWorkers) ReserveBlock(ctx context.Context, req lease.BlockRequest) (lease.Block, error) {
-	req.Workers = lease.Range{Lo: 0, Hi: int64(s.process.fleet.shape.Workers) - 1}
-	return s.durable.ReserveBlock(ctx, req)
+	kept := req.Workers
+	req.Workers = lease.Range{Lo: 0, Hi: min(int64(s.process.fleet.shape.Workers), kept.Len()) - 1}
+	block, err := s.durable.ReserveBlock(ctx, req)
+	block.Worker += kept.Lo
+	return block, err
+}
+
+func revealWorker(p *process, id generator.ID) generator.ID {
+	layout := p.node.layout
+	return id - generator.ID(layout.BackfillWorkers().Lo<<layout.SequenceBits)
 }
 
 type forgetsLayout struct {

@@ -210,6 +210,9 @@ func (p *process) importHistory() {
 				break
 			}
 		} else {
+			if f.mutant != nil && f.mutant.past != nil {
+				id = f.mutant.past(p, id)
+			}
 			f.checker.backfilled(p, id, at, precision)
 		}
 		if f.chance(0.2) && p.Wait(context.Background(), f.between(1, 100*time.Millisecond), p.stop) == nil && p.stopping {
