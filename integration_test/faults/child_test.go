@@ -50,6 +50,10 @@ type child struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
 	at      atomic.Pointer[string] // the step it stands at
+	worker  atomic.Int64           // that a starter has leased; -1 before
+	begun   chan struct{}          // closed when a starter waits for its start
+	leased  chan struct{}          // closed when it has a worker id
+	drawn   chan struct{}          // closed when it has its ids
 	sealed  atomic.Int64           // errors that were ErrSealed
 	ended   chan struct{}
 }
@@ -61,9 +65,20 @@ func (f *fleet) spawn(name string, config childConfig) *child {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	c := &child{member: f.outsider(name), ended: make(chan struct{})}
-	c.command = exec.CommandContext(f.ctx, os.Args[0], "-test.run=^TestChild$", "-test.v")
-	c.command.Env = append(os.Environ(), childVariable+"="+string(text))
+	command := exec.CommandContext(f.ctx, os.Args[0], "-test.run=^TestChild$", "-test.v")
+	command.Env = append(os.Environ(), childVariable+"="+string(text))
+	return f.run(name, command)
+}
+
+// run starts a process of the fleet, which ends with the fleet.
+func (f *fleet) run(name string, command *exec.Cmd) *child {
+	f.t.Helper()
+	c := &child{
+		member: f.outsider(name), command: command, ended: make(chan struct{}),
+		begun: make(chan struct{}), leased: make(chan struct{}), drawn: make(chan struct{}),
+	}
+	c.worker.Store(-1)
+	var err error
 	if c.stdin, err = c.command.StdinPipe(); err != nil {
 		f.t.Fatal(err)
 	}
@@ -98,6 +113,17 @@ func (c *child) read(stdout io.Reader) {
 			c.keep(generator.ID(id))
 		case "at":
 			c.at.Store(&rest)
+		case "ready":
+			close(c.begun)
+		case "leased":
+			worker, err := strconv.ParseInt(rest, 10, 64)
+			if err != nil {
+				c.fleet.note(err)
+			}
+			c.worker.Store(worker)
+			close(c.leased)
+		case "drawn":
+			close(c.drawn)
 		case "error":
 			err := parse(rest)
 			c.fleet.note(err)

@@ -3,107 +3,123 @@ package faults
 import (
 	"context"
 	"errors"
-	"sync"
+	"fmt"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/gormflake/gormflake/generator"
 	"github.com/gormflake/gormflake/generator/lease"
-	"github.com/gormflake/gormflake/generator/lease/sqllease"
 	"github.com/gormflake/gormflake/internal/servers"
 )
 
-// TestSQL500Starters lets 500 generators start at once, twice, over ten pools
-// that together use all of the server's connections.
+// TestSQL500Starters lets 500 processes start at once, with a connection each.
+// Then it kills all of them, and starts 500 more while the rows of the dead
+// are held still.
 func TestSQL500Starters(t *testing.T) {
-	const starters, pools, connections = 500, 10, 55
+	const starters = 500
+	program := filepath.Join(t.TempDir(), "starter")
+	if text, err := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "./starter").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, text)
+	}
 	for _, kind := range sqlServers {
 		t.Run(string(kind), func(t *testing.T) {
 			srv := servers.Private(t, kind, servers.Setting("max_connections", "600"))
 			f := newSQLFleet(t, srv)
+			rows := f.store().(lease.Lister)
 			monotone(t, f.store())
-			stores := make([]lease.Store, pools)
-			for i := range stores {
-				db := srv.OpenSQL(t, f.dsn)
-				db.SetMaxOpenConns(connections)
-				db.SetMaxIdleConns(connections)
-				stores[i] = sqllease.New(db, dialect(kind))
+			driver := map[servers.Kind]string{servers.Postgres: "pgx", servers.MariaDB: "mysql"}[kind]
+			start := func() []*child {
+				children := make([]*child, starters)
+				for i := range children {
+					children[i] = f.run(fmt.Sprintf("starter %d", i), exec.CommandContext(f.ctx, program,
+						"-driver", driver, "-dialect", string(dialect(kind)), "-dsn", f.dsn, "-namespace", "faults"))
+				}
+				startAtOnce(t, children)
+				return children
 			}
-			members := make([]*member, starters)
-			for i := range members {
-				members[i] = f.outsider("starter")
+			dead := start()
+			for _, c := range dead {
+				c.kill()
 			}
-			for round := range 2 {
-				last, leased, retries := startAtOnce(t, f, stores, members)
-				took := leased.Sub(last)
-				t.Logf("round %d: all %d leased %v after the last start, %d opened anew", round, starters, took.Round(time.Millisecond), retries)
-				if took > patience {
-					t.Errorf("%v; want at most %v even on a slow machine, 5 s on an idle one", took, patience)
+			alive := start()
+			workers := map[int64]bool{}
+			for _, c := range append(dead, alive...) {
+				workers[c.worker.Load()] = true
+			}
+			if len(workers) != 2*starters {
+				t.Errorf("%d worker ids; want %d, the rows of the dead are held still", len(workers), 2*starters)
+			}
+			for _, c := range alive {
+				c.close()
+			}
+			for _, c := range alive {
+				<-c.ended
+				if !c.command.ProcessState.Success() {
+					t.Errorf("%s ended with %v", c.name, c.command.ProcessState)
 				}
 			}
+			released := 0
+			list, err := rows.List(t.Context(), "faults")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range list {
+				if row.Owner == "" {
+					released++
+				}
+			}
+			// An acquire whose reply came too late has left a row that nobody adopts.
+			if len(list) < 2*starters || released != starters {
+				t.Errorf("%d rows, %d of them released; want at least %d, and %d", len(list), released, 2*starters, starters)
+			}
 			f.check()
+			if ids, _ := f.inspect(); ids != 2*starters*20 {
+				t.Errorf("%d ids; want %d", ids, 2*starters*20)
+			}
 		})
 	}
 }
 
-// startAtOnce opens a generator for each member, draws ids, checks that all
-// worker ids differ, and closes the generators.
-func startAtOnce(t *testing.T, f *sqlFleet, stores []lease.Store, members []*member) (last, leased time.Time, retries int) {
+// startAtOnce tells processes that wait for it to start, and waits until each
+// of them has ids of a worker id of its own.
+func startAtOnce(t *testing.T, children []*child) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
-	var (
-		all        sync.WaitGroup
-		mu         sync.Mutex
-		generators []*generator.Generator
-		failed     []error
-	)
-	for i, m := range members {
-		config := f.config(stores[i%len(stores)])
-		all.Go(func() {
-			for {
-				g, err := generator.Open(ctx, config)
-				mu.Lock()
-				if err == nil {
-					generators = append(generators, g)
-					leased = time.Now()
-				} else {
-					failed = append(failed, err)
-				}
-				mu.Unlock()
-				if err != nil && ctx.Err() == nil {
-					continue
-				}
-				if err == nil {
-					for range 20 {
-						if id, err := g.Next(ctx); err == nil {
-							m.keep(id)
-						}
-					}
-				}
-				return
+	await := func(what string, of func(*child) chan struct{}) {
+		t.Helper()
+		for _, c := range children {
+			select {
+			case <-of(c):
+			case <-c.ended:
+				t.Fatalf("%s ended before it was %s: %v", c.name, what, errors.Join(c.fleet.met()...))
+			case <-ctx.Done():
+				t.Fatalf("%s is not %s within %v", c.name, what, 3*patience)
 			}
-		})
+		}
 	}
-	last = time.Now()
-	all.Wait()
-	workers := map[int64]bool{}
-	for _, g := range generators {
-		workers[g.Stats().Worker] = true
+	await("ready", func(c *child) chan struct{} { return c.begun })
+	first := time.Now()
+	for _, c := range children {
+		if _, err := fmt.Fprintln(c.stdin); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
 	}
-	if len(workers) != len(members) {
-		t.Errorf("%d worker ids of %d generators; want %d; errors: %v", len(workers), len(generators), len(members), errors.Join(failed...))
+	last := time.Now()
+	await("leased", func(c *child) chan struct{} { return c.leased })
+	took := time.Since(last)
+	await("done", func(c *child) chan struct{} { return c.drawn })
+	retries := 0
+	for _, err := range children[0].fleet.met() {
+		if errors.Is(err, generator.ErrNotStarted) {
+			retries++
+		}
 	}
-	for _, g := range generators {
-		all.Go(func() {
-			if err := g.Close(ctx); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed = append(failed, err)
-				t.Errorf("close: %v", err)
-			}
-		})
+	t.Logf("%d processes were told to start within %v, all had leased %v after the last one; opened anew so far: %d",
+		len(children), last.Sub(first).Round(time.Millisecond), took.Round(time.Millisecond), retries)
+	if took > patience {
+		t.Errorf("%v; want at most %v even on a slow machine, 5 s on an idle one", took, patience)
 	}
-	all.Wait()
-	return last, leased, len(failed)
 }
