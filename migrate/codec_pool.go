@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -13,7 +14,7 @@ import (
 
 // pool stands between one GORM statement and the connection that executes it. It
 // encodes the arguments, decodes the result, and when the server or the result
-// shows that a column has changed, it asks for the schema and tries once more.
+// shows that a column has changed, it asks for the schema and tries again.
 type pool struct {
 	gorm.ConnPool
 	bools   *Bools
@@ -23,6 +24,10 @@ type pool struct {
 	pinned  bool           // its tables keep their schema
 	schema  *schema.Schema // the statement's own, while a create step has another
 }
+
+// maxAttempts bounds how often a statement is executed while columns change under it.
+// A swap and its rollback in one statement's time are two changes.
+const maxAttempts = 4
 
 // staleErrors are the errors of a value that its column doesn't take: data
 // truncated, incorrect value (twice), data too long.
@@ -103,27 +108,29 @@ func (p *pool) ExecContext(ctx context.Context, query string, args ...any) (sql.
 		})
 		return result, err
 	}
-	result, err := p.ConnPool.ExecContext(ctx, r.sql, r.args...)
-	if changesSchema(query) {
-		p.catalog.forget()
-	}
-	if !r.predicates && !r.assigns {
-		return result, err
-	}
-	switch {
-	case isStale(err):
-	case err == nil && r.predicates && r.plan.writes:
-		if n, _ := result.RowsAffected(); n != 0 {
-			return result, nil
+	for try := 1; ; try++ {
+		result, err := p.ConnPool.ExecContext(ctx, r.sql, r.args...)
+		if changesSchema(query) {
+			p.catalog.forget()
 		}
-	default:
-		return result, err
+		if !r.predicates && !r.assigns || try == maxAttempts {
+			return result, err
+		}
+		switch {
+		case isStale(err):
+		case err == nil && r.predicates && r.plan.writes:
+			if n, _ := result.RowsAffected(); n != 0 {
+				return result, nil
+			}
+		default:
+			return result, err
+		}
+		again, changed, retryErr := p.again(ctx, r, query, args)
+		if retryErr != nil || !changed {
+			return result, also(err, retryErr)
+		}
+		r = again
 	}
-	again, changed, retryErr := p.again(ctx, r, query, args)
-	if retryErr != nil || !changed {
-		return result, also(err, retryErr)
-	}
-	return p.ConnPool.ExecContext(ctx, again.sql, again.args...)
 }
 
 // changesSchema reports whether a statement may change what the catalog knows.
@@ -216,21 +223,27 @@ func (p *pool) query(ctx context.Context, r ready, query string, args []any) (*s
 		})
 		return src, err
 	}
-	src, stale, err := p.attempt(ctx, r, true)
-	if !stale {
-		return src, err
+	judge := true
+	for try := 1; ; try++ {
+		src, stale, err := p.attempt(ctx, r, judge)
+		if !stale {
+			return src, err
+		}
+		again, changed, retryErr := p.again(ctx, r, query, args)
+		known := src != nil || err != nil // the attempt has an outcome that can be delivered
+		switch {
+		case retryErr != nil:
+			return nil, also(err, retryErr)
+		case known && (!changed || try == maxAttempts):
+			return src, err
+		case try == maxAttempts:
+			return nil, fmt.Errorf("migrate: expected the columns of a result to keep their types, met another change at each of %d attempts; try again", maxAttempts)
+		case changed:
+			r, judge = again, true
+		default: // nothing else explains the result's type
+			judge = false
+		}
 	}
-	again, changed, retryErr := p.again(ctx, r, query, args)
-	switch {
-	case retryErr != nil:
-		return nil, also(err, retryErr)
-	case !changed && (src != nil || err != nil):
-		return src, err
-	case !changed: // nothing else explains the result's type
-		again = r
-	}
-	next, _, err := p.attempt(ctx, again, changed)
-	return next, err
 }
 
 // attempt executes the query once. stale means that the result may be wrong since

@@ -137,23 +137,23 @@ func TestTrap13StaleLabels(t *testing.T) {
 // is executed: the codec has encoded it already.
 type meddler struct {
 	gorm.ConnPool
-	before func()
+	before func(query string)
 }
 
 func (m *meddler) GetDBConn() (*sql.DB, error) { return m.ConnPool.(*sql.DB), nil }
 
 func (m *meddler) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	m.before()
+	m.before(query)
 	return m.ConnPool.ExecContext(ctx, query, args...)
 }
 
 func (m *meddler) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	m.before()
+	m.before(query)
 	return m.ConnPool.QueryContext(ctx, query, args...)
 }
 
 func (m *meddler) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	m.before()
+	m.before(query)
 	return m.ConnPool.QueryRowContext(ctx, query, args...)
 }
 
@@ -187,7 +187,7 @@ func TestStaleNoticedByAnother(t *testing.T) {
 						count()
 						var swap sync.Once
 						meddled := db.Session(&gorm.Session{NewDB: true, Context: b.Context()})
-						meddled.Statement.ConnPool = &meddler{db.ConnPool, func() {
+						meddled.Statement.ConnPool = &meddler{db.ConnPool, func(string) {
 							swap.Do(func() {
 								b.swap(keep)
 								count()
@@ -204,6 +204,72 @@ func TestStaleNoticedByAnother(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStaleTwice: the swap happens between the encoding of a statement and its
+// execution, and its rollback before the second attempt.
+func TestStaleTwice(t *testing.T) {
+	cases := map[string]struct {
+		do   func(db *gorm.DB) error
+		want string
+	}{
+		"insert": {func(db *gorm.DB) error { return db.Create(&flag{V: true}).Error }, "N Y Y"},
+		"update": {func(db *gorm.DB) error { return db.Model(&flag{ID: 1}).Update("v", true).Error }, "Y Y"},
+		"find": {func(db *gorm.DB) error {
+			var all []flag
+			err := db.Where("v = ?", true).Find(&all).Error
+			if err == nil && (len(all) != 1 || all[0].ID != 2 || !all[0].V) {
+				return fmt.Errorf("found %+v", all)
+			}
+			return err
+		}, "N Y"},
+		"find all": {func(db *gorm.DB) error {
+			var all []flag
+			err := db.Order("id").Find(&all).Error
+			if err == nil && (len(all) != 2 || all[0].V || !all[1].V) {
+				return fmt.Errorf("found %+v", all)
+			}
+			return err
+		}, "N Y"},
+	}
+	onServers(t, func(b *bench) {
+		for name, tc := range cases {
+			b.Run(name, func(t *testing.T) {
+				b := *b
+				b.T = t
+				helper := HelperColumn("v")
+				b.flags("enum('N','Y') NOT NULL", "'N'", "'Y'")
+				b.exec("ALTER TABLE flags ADD " + helper + " TINYINT(1) NOT NULL DEFAULT 0")
+				b.exec("UPDATE flags SET " + helper + " = v = 'Y'")
+				db := b.open(still(), &gorm.Config{Logger: silent, SkipDefaultTransaction: true}, "")
+				var n int64
+				b.must(db.Model(&flag{}).Where("v = ?", true).Count(&n))
+				attempts := 0
+				meddled := db.Session(&gorm.Session{NewDB: true, Context: b.Context()})
+				meddled.Statement.ConnPool = &meddler{db.ConnPool, func(query string) {
+					if !strings.Contains(query, "`flags`") {
+						return // the codec's own questions
+					}
+					switch attempts++; attempts {
+					case 1:
+						b.swap(true)
+					case 2:
+						b.exec("ALTER TABLE flags CHANGE v tmp TINYINT(1) NOT NULL DEFAULT 0, CHANGE " + helper + " v ENUM('N','Y') NOT NULL DEFAULT 'N'")
+						b.exec("ALTER TABLE flags CHANGE tmp " + helper + " TINYINT(1) NOT NULL DEFAULT 0")
+					}
+				}}
+				if err := tc.do(meddled); err != nil {
+					b.Fatal(err)
+				}
+				if attempts < 2 {
+					b.Fatalf("%d attempts, expected the second to meet the rollback", attempts)
+				}
+				if got := b.stored("SELECT v FROM flags ORDER BY id"); got != tc.want {
+					b.Fatalf("left %q, expected %q", got, tc.want)
+				}
+			})
+		}
+	})
 }
 
 // TestStaleNumbers is the way back: a program that learned of the tinyint while
