@@ -28,6 +28,7 @@ type childConfig struct {
 	Kind   servers.Kind
 	DSN    string
 	File   string // instead of a database
+	Stated bool   // a Redis is stated to be durable
 	Fixed  int64  // fenced by the database, if not negative
 	Lo, Hi int64  // worker ids
 	Window time.Duration
@@ -36,6 +37,7 @@ type childConfig struct {
 
 // Steps at which a child may stand still until it is killed.
 const (
+	whileItIssues = "while it issues" // it stands nowhere
 	beforeAcquire = "before its acquire"
 	afterAcquire  = "after its acquire"
 	beforeExtend  = "before its extension"
@@ -199,7 +201,8 @@ func TestChild(t *testing.T) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	config := generator.Config{Store: stopping{c.store(t), c.Stop}, Namespace: "faults", MaxWait: maxWait, Logger: silent}
+	issued := new(atomic.Int64)
+	config := generator.Config{Store: stopping{c.store(t), c.Stop, issued}, Namespace: "faults", MaxWait: maxWait, Logger: silent}
 	var g *generator.Generator
 	for g == nil {
 		opened, err := generator.Open(ctx, config)
@@ -218,6 +221,7 @@ func TestChild(t *testing.T) {
 		switch {
 		case err == nil:
 			fmt.Println("id", id)
+			issued.Add(1)
 		case ctx.Err() == nil:
 			fmt.Println("error", describe(err))
 		}
@@ -231,22 +235,31 @@ func (c childConfig) store(t *testing.T) lease.Store {
 	if c.File != "" {
 		return lease.File(c.File, c.Lo)
 	}
+	options := []lease.Option{lease.Window(c.Window), lease.Workers(c.Lo, c.Hi)}
+	if c.Kind == servers.Redis {
+		if c.Stated {
+			options = append(options, durable...)
+		}
+		return newRedisFleet(t, c.DSN).store(options...)
+	}
 	f := sqlFleetOn(t, servers.Foreign(c.Kind), c.DSN)
-	store := f.store(lease.Window(c.Window), lease.Workers(c.Lo, c.Hi))
+	store := f.store(options...)
 	if c.Fixed >= 0 {
 		return lease.Fenced(lease.Fixed(c.Fixed), store)
 	}
 	return store
 }
 
-// stopping stands still at one step and says so.
+// stopping stands still at one step and says so; at an extension when ids
+// were issued before, which a guard may put off.
 type stopping struct {
 	lease.Store
-	step string
+	step   string
+	issued *atomic.Int64
 }
 
 func (s stopping) reach(step string) {
-	if s.step == step {
+	if s.step == step && (s.issued.Load() >= awaited || step != beforeExtend && step != afterExtend) {
 		fmt.Println("at", step)
 		select {}
 	}

@@ -53,6 +53,8 @@ type refusal struct {
 
 const (
 	maxWait = 50 * time.Millisecond
+	// awaited is how many ids show that a member issues ids.
+	awaited = 20
 	// patience is how long a recovery may take. It decides no test that works.
 	patience = time.Minute
 )
@@ -153,14 +155,13 @@ func (f *fleet) awaitIssue(what string, members ...*member) {
 		members = append(members, f.members...)
 		f.mu.Unlock()
 	}
-	const more = 20
 	before := make([]int64, len(members))
 	for i, m := range members {
 		before[i] = m.issued.Load()
 	}
 	eventually(f.t, what, func() bool {
 		for i, m := range members {
-			if m.issued.Load() < before[i]+more {
+			if m.issued.Load() < before[i]+awaited {
 				return false
 			}
 		}

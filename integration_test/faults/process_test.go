@@ -7,13 +7,16 @@ import (
 
 	"github.com/gormflake/gormflake/generator"
 	"github.com/gormflake/gormflake/generator/lease"
+	"github.com/gormflake/gormflake/generator/lease/redislease"
 	"github.com/gormflake/gormflake/internal/servers"
 )
+
+// steps are where processes are killed.
+var steps = []string{whileItIssues, beforeAcquire, afterAcquire, beforeExtend, afterExtend, beforeRelease, afterRelease}
 
 // TestProcessKilled kills a process with SIGKILL at each step, and starts
 // another one that can have the same worker id alone.
 func TestProcessKilled(t *testing.T) {
-	steps := []string{"while it issues", beforeAcquire, afterAcquire, beforeExtend, afterExtend, beforeRelease, afterRelease}
 	for _, kind := range sqlServers {
 		t.Run(string(kind), func(t *testing.T) {
 			srv := servers.Shared(t, kind)
@@ -22,37 +25,71 @@ func TestProcessKilled(t *testing.T) {
 				t.Run(step, func(t *testing.T) {
 					t.Parallel()
 					f := sqlFleetOn(t, srv, dsn)
-					monotone(t, f.store())
-					worker := int64(i)
-					config := childConfig{Kind: kind, DSN: dsn, Fixed: -1, Lo: worker, Hi: worker, Window: time.Second, Stop: step}
-					first := f.spawn("the killed process", config)
-					switch step {
-					case beforeAcquire, afterAcquire:
-					default:
-						f.awaitIssue("the process works", first.member)
-					}
-					switch step {
-					case beforeRelease, afterRelease:
-						first.close()
-					}
-					if step != steps[0] {
-						first.awaitStep(step)
-					}
-					first.kill()
-					config.Stop = ""
-					second := f.spawn("the one after it", config)
-					f.awaitIssue("another process has the worker id", second.member)
-					second.close()
-					<-second.ended
-					row, ok, err := f.store().Lookup(t.Context(), "faults", worker)
-					if err != nil || !ok || row.Owner != "" {
-						t.Errorf("the row is %+v (%v, %v) after the process closed; want it released", row, ok, err)
-					}
-					f.check()
+					killedAt(t, f.fleet, f.store(), childConfig{Kind: kind, DSN: dsn, Fixed: -1, Lo: int64(i), Hi: int64(i), Stop: step})
 				})
 			}
 		})
 	}
+}
+
+// TestRedisProcessKilled does the same to processes that lease in Redis,
+// without a guard and with the one that an asynchronous replica wants.
+func TestRedisProcessKilled(t *testing.T) {
+	for name, stated := range map[string]bool{"durable": true, "asynchronous": false} {
+		t.Run(name, func(t *testing.T) {
+			srv := servers.Private(t, servers.Redis, servers.Durable())
+			addr := srv.Process().Addr()
+			for i, step := range steps {
+				t.Run(step, func(t *testing.T) {
+					t.Parallel()
+					killedAt(t, newFleet(t), redislease.New(admin(t, addr), durable...),
+						childConfig{Kind: servers.Redis, DSN: addr, Stated: stated, Fixed: -1, Lo: int64(i), Hi: int64(i), Stop: step})
+				})
+			}
+		})
+	}
+}
+
+// killedAt kills a process at its step and lets another follow on its only
+// worker id. rows shows the rows.
+func killedAt(t *testing.T, f *fleet, rows lease.Store, config childConfig) {
+	monotone(t, rows)
+	step, worker := config.Stop, config.Lo
+	config.Window = time.Second
+	first := f.spawn("the killed process", config)
+	switch step {
+	case beforeAcquire, afterAcquire:
+	default:
+		f.awaitIssue("the process works", first.member)
+	}
+	switch step {
+	case beforeRelease, afterRelease:
+		first.close()
+	}
+	if step != whileItIssues {
+		first.awaitStep(step)
+	}
+	first.kill()
+	killed, existed, err := rows.Lookup(t.Context(), "faults", worker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Stop = ""
+	second := f.spawn("the one after it", config)
+	f.awaitIssue("another process has the worker id", second.member)
+	second.close()
+	<-second.ended
+	row, ok, err := rows.Lookup(t.Context(), "faults", worker)
+	if err != nil || !ok || row.Owner != "" || row.Term <= killed.Term {
+		t.Errorf("the row is %+v (%v, %v) after the process closed; want it released, after term %d (%v)", row, ok, err, killed.Term, existed)
+	}
+	for _, id := range second.ids {
+		if at := generator.Standard().Decompose(id).Time.UnixMilli(); at < killed.HighWater {
+			t.Errorf("id %d of the second process is of %d, below the high water %d of the first", id, at, killed.HighWater)
+			break
+		}
+	}
+	f.check()
 }
 
 // TestProcessStopped stops a process with SIGSTOP until another has its worker

@@ -115,6 +115,9 @@ func (p *Proxy) pump(c *connection, d Direction, from, to net.Conn) {
 // goes on.
 func (p *Proxy) pass(c *connection, d Direction) bool {
 	read := time.Now()
+	if d == Replies {
+		p.watchReply()
+	}
 	for {
 		now, changed := p.current()
 		if c.ctx.Err() != nil {
@@ -143,6 +146,22 @@ func (p *Proxy) pass(c *connection, d Direction) bool {
 		case <-c.ctx.Done():
 		}
 	}
+}
+
+// watchReply keeps replies back from this one on if it is the one that
+// HoldReplies waits for.
+func (p *Proxy) watchReply() {
+	now, _ := p.current()
+	if now.watch == nil || !now.watch.when() {
+		return
+	}
+	p.change(func(f *faults) {
+		if f.watch != now.watch {
+			return // another reply was, or Restore came
+		}
+		f.watch, f.stall[Replies] = nil, true
+		close(now.watch.held)
+	})
 }
 
 // loseReply closes c if it is the one that LoseNextReply waits for.

@@ -48,6 +48,13 @@ type faults struct {
 	stall, drop   [2]bool
 	delay         [2]time.Duration
 	loseNextReply bool
+	watch         *watch
+}
+
+// watch is what HoldReplies waits for.
+type watch struct {
+	when func() bool
+	held chan struct{}
 }
 
 // New starts a proxy to target, a host and port, for one test, and closes it
@@ -147,6 +154,21 @@ func (p *Proxy) Delay(by time.Duration, directions ...Direction) {
 // reply arrives on, without passing it: the server has done what it was asked
 // to and the client doesn't know.
 func (p *Proxy) LoseNextReply() { p.change(func(f *faults) { f.loseNextReply = true }) }
+
+// HoldReplies calls when for each piece of a reply before it is passed, from
+// several goroutines perhaps. Once when returns true, that piece and every
+// later reply are kept back, and the channel is closed: the server has
+// answered, and no client knows. Reset drops what is kept back, Restore
+// delivers it.
+//
+//	held := p.HoldReplies(func() bool { return committed(ctx, directly) })
+//	<-held
+//	srv.Kill(t) // certainly between the commit and its reply
+func (p *Proxy) HoldReplies(when func() bool) <-chan struct{} {
+	w := &watch{when, make(chan struct{})}
+	p.change(func(f *faults) { f.watch = w })
+	return w.held
+}
 
 // Restore ends all faults.
 func (p *Proxy) Restore() {

@@ -223,6 +223,29 @@ func TestFaults(t *testing.T) {
 			p.Restore()
 			c.expect("late\n")
 		}},
+		{"replies are held once the server has done it", func(t *testing.T, p *proxy.Proxy, e *echo, c *client) {
+			held := p.HoldReplies(func() bool { return e.received("committed\n") })
+			c.send("before\n")
+			c.expect("before\n")
+			c.send("committed\n")
+			<-held
+			c.send("after\n")
+			c.expectSilence()
+			p.Restore()
+			c.expect("committed\n")
+			c.expect("after\n")
+		}},
+		{"replies that are held are dropped by a reset", func(t *testing.T, p *proxy.Proxy, e *echo, c *client) {
+			held := p.HoldReplies(func() bool { return true })
+			c.send("committed\n")
+			<-held
+			p.Reset()
+			p.Restore()
+			c.expectEnd()
+			again := dial(t, p)
+			again.send("again\n")
+			again.expect("again\n")
+		}},
 		{"one reply is lost after the request was heard", func(t *testing.T, p *proxy.Proxy, e *echo, c *client) {
 			p.LoseNextReply()
 			c.send("committed\n")
