@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,13 +14,20 @@ import (
 // AdoptStatement is one statement of a plan, or several that run in one
 // transaction.
 type AdoptStatement struct {
-	Step  string   // "release", "widen", "unnumber", "bind" (and, for Rollback, "narrow", "renumber")
+	// Step is "release", "widen", "unnumber" or "bind", for Rollback "narrow" or
+	// "renumber", and for an online widening on Postgres, either way, "prepare",
+	// "backfill", "validate", "index", "bind", "release", "swap" or "discard".
+	Step  string
 	Table string   // which table it changes
 	SQL   []string // MySQL's without ALGORITHM and LOCK, which Ladder holds
 	// Ladder are the endings that are tried in turn until the server grants one,
 	// gentlest first; nil means the statements as they stand.
 	Ladder []string
 	Locks  string // what waits while it runs
+
+	alone  bool    // Postgres: outside a transaction
+	gentle bool    // Postgres: holds nobody up, and so may wait for its lock as long as it takes
+	fill   *pgFill // Postgres: SQL is one batch of this
 }
 
 // AdoptPlan moves one table to snowflake keys. Whether a statement is still
@@ -33,7 +41,13 @@ type AdoptPlan struct {
 
 	db   *gorm.DB
 	spec AdoptSpec
+	now  *AdoptReport               // the table as it is
 	hook func(AdoptStatement) error // tests only: called before each statement
+
+	// Tests only, on Postgres: after is called once the server has confirmed
+	// something, inside before a transaction of statements is committed.
+	after  func(sql string)
+	inside func(AdoptStatement, *sql.Tx) error
 }
 
 // InspectAdopt reports the key of a table, every column that holds its keys, and
@@ -108,13 +122,13 @@ func (p *AdoptPlan) readNow(ctx context.Context, a adopter) (*AdoptReport, error
 	if err != nil {
 		return nil, err
 	}
-	p.Begun, p.Report, p.Refusals, p.Statements = was != nil, now, now.Refusals, nil
+	p.Begun, p.Report, p.now, p.Refusals, p.Statements = was != nil, now, now, now.Refusals, nil
 	if was != nil {
 		same := func(a, b AdoptColumn) bool { return a.same(b) }
 		merged := *was
 		merged.References = append(slices.Clone(was.References), missing(now.References, was.References, same)...)
 		merged.ForeignKeys = append(slices.Clone(was.ForeignKeys), missing(now.ForeignKeys, was.ForeignKeys, AdoptForeignKey.same)...)
-		merged.Hazards = now.Hazards
+		merged.Hazards, merged.Widening = now.Hazards, now.Widening
 		p.Report = &merged
 	}
 	if len(p.Refusals) == 0 {
@@ -150,6 +164,9 @@ func (p *AdoptPlan) Empty() bool { return len(p.Statements) == 0 && len(p.Refusa
 func (p *AdoptPlan) SQL() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "-- table %s: keys up to %d stay, new ones start at %d\n", p.Report.Table, p.Report.MaxID, p.Report.FirstID)
+	if text := p.now.Widening.text(p.spec.Widening); text != "" {
+		fmt.Fprintf(&b, "-- widening %s: %s\n", p.now.Widening, text)
+	}
 	for _, r := range p.Refusals {
 		fmt.Fprintf(&b, "-- refused: %s\n", r)
 	}
@@ -303,6 +320,9 @@ func (p *AdoptPlan) locked(ctx context.Context, do func(adopter) error) error {
 		return err
 	}
 	defer a.close()
+	if pg, ok := a.(*postgresAdopter); ok {
+		pg.after, pg.inside = p.after, p.inside
+	}
 	if err := a.lock(ctx, p.spec.Table); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package migrate
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +14,8 @@ type postgresAdopter struct {
 	conn   *sql.Conn
 	spec   AdoptSpec
 	locked bool
+	after  func(sql string)                    // see AdoptPlan
+	inside func(AdoptStatement, *sql.Tx) error // see AdoptPlan
 }
 
 func (a *postgresAdopter) db() *sql.Conn            { return a.conn }
@@ -85,8 +86,47 @@ func (a *postgresAdopter) inspect(ctx context.Context, spec AdoptSpec) (*AdoptRe
 	if err := a.references(ctx, r, spec); err != nil {
 		return nil, err
 	}
+	if err := a.choose(ctx, r, spec.Widening); err != nil {
+		return nil, err
+	}
 	return r, a.hazards(ctx, r)
 }
+
+// choose says how the columns will be widened, if any needs it, and refuses what
+// stands in the way of doing it online.
+func (a *postgresAdopter) choose(ctx context.Context, r *AdoptReport, asked Widening) (err error) {
+	if r.state, err = a.readState(ctx, r); err != nil {
+		return err
+	}
+	units := r.state.units(r, widened)
+	if len(units) == 0 {
+		return nil
+	}
+	if r.Widening = a.way(r, asked); r.Widening == WidenOnline {
+		return a.obstacles(ctx, r, units)
+	}
+	return nil
+}
+
+// way is the one that was asked for, unless an online widening is under way. The
+// largest table decides for all, since a rewrite of a small one looks at the
+// foreign keys of all rows that refer to it.
+func (a *postgresAdopter) way(r *AdoptReport, asked Widening) Widening {
+	if r.state.begun(r) {
+		return WidenOnline
+	}
+	if asked != WidenBySize {
+		return asked
+	}
+	for _, t := range r.state.tables {
+		if t.bytes > rewriteLimit {
+			return WidenOnline
+		}
+	}
+	return WidenRewrite
+}
+
+func widened(AdoptColumn) string { return "bigint" }
 
 func (a *postgresAdopter) column(ctx context.Context, ref Reference) (c AdoptColumn, err error) {
 	c = AdoptColumn{Table: ref.Table, Column: ref.Column}
@@ -173,16 +213,19 @@ func (a *postgresAdopter) references(ctx context.Context, r *AdoptReport, spec A
 }
 
 func (a *postgresAdopter) incoming(ctx context.Context, r *AdoptReport, c AdoptColumn) (all []AdoptForeignKey, err error) {
-	rows, err := a.conn.QueryContext(ctx, `SELECT t.relname, k.attname, f.conname, pg_get_constraintdef(f.oid), array_length(f.conkey, 1),
+	// An online widening has keys that lead from and to second columns, and twins.
+	rows, err := a.conn.QueryContext(ctx, `SELECT t.relname, COALESCE((SELECT b.attname FROM pg_attribute b
+				WHERE b.attrelid = k.attrelid AND b.attname || $4::text = k.attname), k.attname), f.conname, pg_get_constraintdef(f.oid), array_length(f.conkey, 1),
 			COALESCE(to_regclass(quote_ident(t.relname)) = t.oid, false), t.relkind = 'r' AND NOT t.relispartition
 		FROM pg_constraint f JOIN pg_class t ON t.oid = f.conrelid
-		JOIN pg_attribute p ON p.attrelid = f.confrelid AND p.attname = $2
+		JOIN pg_attribute p ON p.attrelid = f.confrelid AND p.attname IN ($2, $3)
 		JOIN pg_attribute k ON k.attrelid = f.conrelid AND k.attnum = f.conkey[array_position(f.confkey, p.attnum)]
-		WHERE f.contype = 'f' AND f.confrelid = to_regclass(quote_ident($1)) ORDER BY 1, 3`, c.Table, c.Column)
+		WHERE f.contype = 'f' AND f.confrelid = to_regclass(quote_ident($1)) ORDER BY 1, 3`, c.Table, c.Column, c.Column+shadowSuffix, shadowSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("migrate: the foreign keys to %s: %w", c.reference(), err)
 	}
 	defer rows.Close()
+	var twins []string
 	for rows.Next() {
 		var width int
 		var visible, plain bool
@@ -190,6 +233,7 @@ func (a *postgresAdopter) incoming(ctx context.Context, r *AdoptReport, c AdoptC
 		if err := rows.Scan(&k.Table, &k.Column, &k.Name, &k.Definition, &width, &visible, &plain); err != nil {
 			return nil, err
 		}
+		twins = append(twins, pgName(k.Name, shadowSuffix))
 		switch {
 		case !visible:
 			r.refuse("foreign-key", "", k.Name, "the foreign key "+k.Name+" comes from a table that the search path doesn't find", "put its schema on the search path, or drop it first")
@@ -201,13 +245,13 @@ func (a *postgresAdopter) incoming(ctx context.Context, r *AdoptReport, c AdoptC
 			all = append(all, k)
 		}
 	}
-	return all, rows.Err()
+	return slices.DeleteFunc(all, func(k AdoptForeignKey) bool { return slices.Contains(twins, k.Name) }), rows.Err()
 }
 
 func (a *postgresAdopter) hazards(ctx context.Context, r *AdoptReport) error {
 	for _, c := range r.columns() {
-		if c.Bits == 64 {
-			continue
+		if r.Widening != WidenRewrite || c.Bits == 64 {
+			continue // online, views are obstacles among others
 		}
 		views, err := texts(ctx, a.conn, `SELECT DISTINCT w.ev_class::regclass::text FROM pg_depend d JOIN pg_rewrite w ON w.oid = d.objid
 			JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
@@ -216,7 +260,7 @@ func (a *postgresAdopter) hazards(ctx context.Context, r *AdoptReport) error {
 			return err
 		}
 		for _, view := range views {
-			r.refuse("view", c.reference().String(), view, "the view "+view+" uses it, and Postgres changes no type under a view", "drop the view first, and create it again afterwards")
+			r.refuseView(c.reference(), view)
 		}
 	}
 	narrow := slices.ContainsFunc(r.columns(), func(c AdoptColumn) bool { return !c.ready() })
@@ -237,7 +281,10 @@ func (a *postgresAdopter) hazards(ctx context.Context, r *AdoptReport) error {
 	if narrow {
 		r.hazard("cached-plans", `a connection that has SELECT * of these tables prepared fails once with "cached plan must not change result type"; pgx prepares it anew after that`)
 	}
-	if r.Key.Numbering != "" {
+	if r.Widening == WidenOnline {
+		r.hazard("column-order", "a widened column becomes the last of its table, and meanwhile there is one more: programs that insert without a list of columns, or scan SELECT * by position, must name their columns first")
+	}
+	if r.Key.Numbering != "" && !a.spec.KeepNumbering {
 		r.hazard("numbering", "after the step unnumber, programs that leave the key out fail; until then they get old numbers, which no snowflake id equals")
 	}
 	return nil
@@ -248,8 +295,10 @@ const (
 	locksBrief   = "ACCESS EXCLUSIVE for a moment, no row is touched"
 )
 
-func (a *postgresAdopter) forward(_ context.Context, was, now *AdoptReport) (all []AdoptStatement, err error) {
-	all = a.retype("widen", now, func(AdoptColumn) string { return "bigint" })
+func (a *postgresAdopter) forward(ctx context.Context, was, now *AdoptReport) (all []AdoptStatement, err error) {
+	if all, err = a.reshape(ctx, "widen", now, widened); err != nil || a.spec.KeepNumbering {
+		return all, err
+	}
 	table, key := a.quote(now.Table), a.quote(now.Key.Column)
 	var statements []string
 	switch now.Key.Numbering {
@@ -264,6 +313,26 @@ func (a *postgresAdopter) forward(_ context.Context, was, now *AdoptReport) (all
 		return all, nil
 	}
 	return append(all, AdoptStatement{Step: "unnumber", Table: now.Table, SQL: statements, Locks: locksBrief}), nil
+}
+
+// reshape gives the columns their target's types, in the way that was chosen.
+func (a *postgresAdopter) reshape(ctx context.Context, step string, now *AdoptReport, target func(AdoptColumn) string) ([]AdoptStatement, error) {
+	units := now.state.units(now, target)
+	if len(units) == 0 {
+		return nil, nil
+	}
+	if a.way(now, a.spec.Widening) == WidenRewrite {
+		return a.retype(step, now, target), nil
+	}
+	r := *now
+	r.Refusals = nil
+	if err := a.obstacles(ctx, &r, units); err != nil {
+		return nil, err
+	}
+	if len(r.Refusals) > 0 {
+		return nil, &RefusedError{Table: r.Table, Refusals: r.Refusals}
+	}
+	return a.online(now, units)
 }
 
 // retype makes one statement of each table whose columns have other types than
@@ -284,13 +353,16 @@ func (a *postgresAdopter) retype(step string, now *AdoptReport, target func(Adop
 	return all
 }
 
-func (a *postgresAdopter) backward(_ context.Context, was, now *AdoptReport, narrow []AdoptColumn, next int64) ([]AdoptStatement, error) {
-	all := a.retype("narrow", now, func(c AdoptColumn) string {
+func (a *postgresAdopter) backward(ctx context.Context, was, now *AdoptReport, narrow []AdoptColumn, next int64) ([]AdoptStatement, error) {
+	all, err := a.reshape(ctx, "narrow", now, func(c AdoptColumn) string {
 		if i := slices.IndexFunc(narrow, c.same); i >= 0 {
 			return narrow[i].Type
 		}
 		return c.Type
 	})
+	if err != nil {
+		return nil, err
+	}
 	q := was.Sequence
 	if q == nil || now.Key.Numbering != "" {
 		return all, nil
@@ -303,11 +375,7 @@ func (a *postgresAdopter) backward(_ context.Context, was, now *AdoptReport, nar
 	if next < q.Min || next > q.Max {
 		return nil, fmt.Errorf("%w: expected the sequence %s to go on from %d within [%d, %d]", ErrOutOfOrder, q.Name, next, q.Min, q.Max)
 	}
-	cycle := "NO CYCLE"
-	if q.Cycle {
-		cycle = "CYCLE"
-	}
-	options := fmt.Sprintf("INCREMENT BY %d MINVALUE %d MAXVALUE %d START WITH %d CACHE %d %s", q.Increment, q.Min, q.Max, next, q.Cache, cycle)
+	options := q.options(next)
 	table, key, name := a.quote(now.Table), a.quote(now.Key.Column), a.quote(q.Schema)+"."+a.quote(q.Name)
 	var statements []string
 	switch was.Key.Numbering {
@@ -323,24 +391,75 @@ func (a *postgresAdopter) backward(_ context.Context, was, now *AdoptReport, nar
 	return append(all, AdoptStatement{Step: "renumber", Table: now.Table, SQL: statements, Locks: locksBrief}), nil
 }
 
-// run executes the statements in one transaction, which gives up a lock that it
-// doesn't get within MaxBlock, since everybody else queues behind it.
-func (a *postgresAdopter) run(ctx context.Context, s AdoptStatement) error {
-	busy := func(err error) bool {
-		var state interface{ SQLState() string }
-		return errors.As(err, &state) && (state.SQLState() == "55P03" || state.SQLState() == "40P01")
+// options are the sequence's, for CREATE SEQUENCE and for an identity.
+func (q *AdoptSequence) options(start int64) string {
+	cycle := "NO CYCLE"
+	if q.Cycle {
+		cycle = "CYCLE"
 	}
-	return retry(ctx, a.spec.Patience, busy, func() error {
+	return fmt.Sprintf("INCREMENT BY %d MINVALUE %d MAXVALUE %d START WITH %d CACHE %d %s", q.Increment, q.Min, q.Max, start, q.Cache, cycle)
+}
+
+func (a *postgresAdopter) run(ctx context.Context, s AdoptStatement) error {
+	switch {
+	case s.fill != nil:
+		return a.fill(ctx, s.fill)
+	case s.alone:
+		return a.runAlone(ctx, s)
+	}
+	return a.runTogether(ctx, s)
+}
+
+// runTogether executes the statements in one transaction, which gives up a lock
+// that it doesn't get within MaxBlock, since everybody else queues behind it,
+// unless the statement is one behind which nobody queues.
+func (a *postgresAdopter) runTogether(ctx context.Context, s AdoptStatement) error {
+	sets := []string{fmt.Sprintf("SET LOCAL lock_timeout = %d", max(1, a.spec.MaxBlock.Milliseconds()))}
+	if s.gentle {
+		sets = []string{"SET LOCAL lock_timeout = 0", "SET LOCAL statement_timeout = 0"}
+	}
+	err := retry(ctx, a.spec.Patience, pgBusy, func() error {
 		tx, err := a.conn.BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = tx.Rollback() }()
-		for _, statement := range append([]string{fmt.Sprintf("SET LOCAL lock_timeout = %d", max(1, a.spec.MaxBlock.Milliseconds()))}, s.SQL...) {
+		for _, statement := range append(slices.Clone(sets), s.SQL...) {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("%w (in: %s)", err, statement)
+			}
+		}
+		if a.inside != nil {
+			if err := a.inside(s, tx); err != nil {
 				return err
 			}
 		}
 		return tx.Commit()
 	})
+	if err == nil {
+		a.confirmed(strings.Join(s.SQL, "; "))
+	}
+	return err
+}
+
+// runAlone executes what Postgres allows in no transaction. Nobody queues behind
+// it, so that it may wait for its locks.
+func (a *postgresAdopter) runAlone(ctx context.Context, s AdoptStatement) (err error) {
+	for _, setting := range []string{"lock_timeout", "statement_timeout"} {
+		if _, err := a.conn.ExecContext(ctx, "SET "+setting+" = 0"); err != nil {
+			return err
+		}
+		defer func() {
+			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_, _ = a.conn.ExecContext(late, "RESET "+setting)
+		}()
+	}
+	for _, statement := range s.SQL {
+		if _, err := a.conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+		a.confirmed(statement)
+	}
+	return nil
 }

@@ -19,8 +19,11 @@ type AdoptReport struct {
 	Create      string            // SQLite only: the table's CREATE TABLE
 	MaxID       int64             // the largest key of a row; 0 in an empty table
 	FirstID     int64             // the smallest id that will be issued from now on
+	Widening    Widening          // Postgres only: how columns will be widened; "" when none needs it
 	Hazards     []AdoptHazard     // what a person should know before going on
 	Refusals    []Refusal         // why no plan can be carried out
+
+	state *pgState // Postgres only: the tables in detail
 }
 
 // AdoptColumn is a key or a column that holds keys.
@@ -66,7 +69,7 @@ type AdoptSequence struct {
 
 // AdoptHazard is no reason to refuse, but one to think.
 type AdoptHazard struct {
-	Code   string // "copy", "triggers", "replication", "replicas", "numbering", "sql-mode", "cached-plans", "foreign-keys"
+	Code   string // "copy", "fill", "column-order", "triggers", "replication", "replicas", "numbering", "sql-mode", "cached-plans", "foreign-keys"
 	Reason string
 }
 
@@ -117,6 +120,9 @@ func (r *AdoptReport) String() string {
 		fmt.Fprintf(&b, "  %-10s %s on %s.%s to %s.%s\n", "foreign key", k.Name, k.Table, k.Column, k.ToTable, k.ToColumn)
 	}
 	fmt.Fprintf(&b, "  %-10s %d, first snowflake id %d\n", "largest id", r.MaxID, r.FirstID)
+	if r.Widening != "" {
+		fmt.Fprintf(&b, "  %-10s %s\n", "widening", r.Widening)
+	}
 	for _, h := range r.Hazards {
 		fmt.Fprintf(&b, "  hazard     %s: %s\n", h.Code, h.Reason)
 	}

@@ -209,6 +209,10 @@ func judgeAdoption(r *AdoptReport, spec AdoptSpec, fits, begun bool) {
 				"set AdoptSpec.Unsigned (--unsigned) to make it bigint, once no program relies on the type")
 		}
 	}
+	if spec.KeepNumbering && r.Dialect != "postgres" {
+		r.refuse("keep-numbering", r.Key.Column, "", "the counter of this database follows the largest key, so after the first snowflake id it would give ids that the plugin gives too",
+			"leave KeepNumbering (--keep-numbering) out")
+	}
 	if !begun && (!fits || r.MaxID >= r.FirstID) {
 		met := strconv.FormatInt(r.MaxID, 10)
 		if !fits {
@@ -226,6 +230,10 @@ func judgeAdoption(r *AdoptReport, spec AdoptSpec, fits, begun bool) {
 		rows := "an unknown number of"
 		if c.Rows >= 0 {
 			rows = "about " + strconv.FormatInt(c.Rows, 10)
+		}
+		if r.Widening == WidenOnline {
+			r.hazard("fill", "widening writes every row of table %s once more, %s rows, and builds the indexes of the widened columns anew; have as much free disk as the table takes, and let autovacuum follow", c.Table, rows)
+			continue
 		}
 		r.hazard("copy", "widening rewrites table %s, %s rows, and needs as much free disk; see the plan for what waits meanwhile", c.Table, rows)
 	}

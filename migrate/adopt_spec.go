@@ -53,7 +53,41 @@ type AdoptSpec struct {
 	// 0 means one minute. On SQLite the connection's busy_timeout takes the place
 	// of both.
 	Patience time.Duration
+
+	// Widening is how Postgres makes an int column a bigint; the other databases
+	// have one way each. A widening that has begun online goes on online.
+	Widening Widening
+
+	// KeepNumbering leaves the sequence or identity of a Postgres table in place, so
+	// that old programs may go on to insert without a key beside new ones that bring
+	// theirs; Apply without it ends the numbering later. The other databases refuse
+	// it, since their counters follow the largest key.
+	KeepNumbering bool
+
+	// Backfill is how gently the online widening fills its second columns.
+	Backfill BackfillOptions
 }
+
+// Widening is a way to make an int column of Postgres a bigint.
+type Widening string
+
+const (
+	// WidenBySize is WidenOnline once a table of the plan, with its indexes, has more
+	// than 16 MiB, and WidenRewrite before.
+	WidenBySize Widening = ""
+
+	// WidenOnline fills a second column while programs go on, and gives it the
+	// first one's place. No lock that anybody waits for lasts longer for a larger
+	// table. The column moves to the table's end.
+	WidenOnline Widening = "online"
+
+	// WidenRewrite changes the column's type: one statement for each table, which
+	// writes it anew while reads and writes wait.
+	WidenRewrite Widening = "rewrite"
+)
+
+// rewriteLimit is where WidenBySize goes over to WidenOnline, in bytes.
+const rewriteLimit = 16 << 20
 
 // Reference names a column that holds another table's keys.
 type Reference struct{ Table, Column string }
@@ -62,7 +96,7 @@ type Reference struct{ Table, Column string }
 func (r Reference) String() string { return r.Table + "." + r.Column }
 
 // resolve fills in the defaults and the table's name.
-func (s AdoptSpec) resolve(db *gorm.DB, now time.Time) (AdoptSpec, error) {
+func (s AdoptSpec) resolve(db *gorm.DB, now time.Time) (_ AdoptSpec, err error) {
 	if s.Table == "" && s.Model != nil {
 		stmt := &gorm.Statement{DB: db}
 		if err := stmt.Parse(s.Model); err != nil {
@@ -88,6 +122,12 @@ func (s AdoptSpec) resolve(db *gorm.DB, now time.Time) (AdoptSpec, error) {
 	}
 	s.MaxBlock = cmp.Or(s.MaxBlock, time.Second)
 	s.Patience = cmp.Or(s.Patience, time.Minute)
+	if !slices.Contains([]Widening{WidenBySize, WidenOnline, WidenRewrite}, s.Widening) {
+		return s, fmt.Errorf("migrate: expected the widening %q or %q, or none to choose by size, met %q", WidenOnline, WidenRewrite, s.Widening)
+	}
+	if s.Backfill, err = s.Backfill.resolve(); err != nil {
+		return s, err
+	}
 	if s.MaxBlock < 0 || s.Patience < 0 || s.FirstID < 0 {
 		return s, fmt.Errorf("migrate: MaxBlock, Patience and FirstID must not be negative, met %v, %v and %d", s.MaxBlock, s.Patience, s.FirstID)
 	}

@@ -96,8 +96,26 @@ func adoptPlan(t *testing.T, db *gorm.DB, spec migrate.AdoptSpec) *migrate.Adopt
 	return p
 }
 
-func TestAdopt(t *testing.T) {
+// adoptWays runs a subtest on every database, and on Postgres in both ways.
+func adoptWays(t *testing.T, test func(t *testing.T, srv *servers.Server, spec migrate.AdoptSpec)) {
+	t.Helper()
 	servers.EachSQL(t, func(t *testing.T, srv *servers.Server) {
+		if srv.Kind() != servers.Postgres {
+			test(t, srv, adoptSpec)
+			return
+		}
+		for _, way := range []migrate.Widening{migrate.WidenRewrite, migrate.WidenOnline} {
+			t.Run(string(way), func(t *testing.T) {
+				spec := adoptSpec
+				spec.Widening = way
+				test(t, srv, spec)
+			})
+		}
+	})
+}
+
+func TestAdopt(t *testing.T) {
+	adoptWays(t, func(t *testing.T, srv *servers.Server, adoptSpec migrate.AdoptSpec) {
 		db := adoptFixture(t, srv)
 		p := adoptPlan(t, db, adoptSpec)
 		if err := p.Err(); err != nil {
@@ -204,7 +222,7 @@ func adoptInsert(t *testing.T, db *gorm.DB) adoptParent {
 // TestAdoptResumes stops before each statement in turn and goes on with a new
 // plan, as another process would.
 func TestAdoptResumes(t *testing.T) {
-	servers.EachSQL(t, func(t *testing.T, srv *servers.Server) {
+	adoptWays(t, func(t *testing.T, srv *servers.Server, adoptSpec migrate.AdoptSpec) {
 		for stop := 0; ; stop++ {
 			db := adoptFixture(t, srv)
 			p := adoptPlan(t, db, adoptSpec)
@@ -242,7 +260,7 @@ func TestAdoptResumes(t *testing.T) {
 
 // TestAdoptKeepsWideColumns rolls back while a snowflake id is in the table.
 func TestAdoptKeepsWideColumns(t *testing.T) {
-	servers.EachSQL(t, func(t *testing.T, srv *servers.Server) {
+	adoptWays(t, func(t *testing.T, srv *servers.Server, adoptSpec migrate.AdoptSpec) {
 		db := adoptFixture(t, srv)
 		p, err := migrate.Adopt(t.Context(), db, adoptSpec)
 		if err != nil {

@@ -45,11 +45,10 @@ const (
 // between or within batches; a later call goes on at the checkpoint. Columns with
 // ON UPDATE CURRENT_TIMESTAMP keep their value. After Swap it does nothing.
 func (p *BoolPlan) Backfill(ctx context.Context, o BackfillOptions) error {
-	if o.BatchSize < 0 || o.Pause < 0 || o.MaxLag < 0 {
-		return fmt.Errorf("migrate: BatchSize, Pause and MaxLag must not be negative, met %d, %v and %v", o.BatchSize, o.Pause, o.MaxLag)
+	o, err := o.resolve()
+	if err != nil {
+		return err
 	}
-	o.BatchSize = cmp.Or(o.BatchSize, defaultBatch)
-	o.MaxLag = cmp.Or(o.MaxLag, time.Second)
 	return p.step(ctx, "Backfill", func(s *boolSession, st boolState) error {
 		switch st.phase {
 		case PhaseOriginal, PhasePartial:
@@ -72,6 +71,39 @@ func (p *BoolPlan) Backfill(ctx context.Context, o BackfillOptions) error {
 		}
 		return s.ddl(ctx, missing.addIndexes(p.record.Table)+p.record.Algorithms[alterIndex].clause())
 	})
+}
+
+// resolve fills in the defaults.
+func (o BackfillOptions) resolve() (BackfillOptions, error) {
+	if o.BatchSize < 0 || o.Pause < 0 || o.MaxLag < 0 {
+		return o, fmt.Errorf("migrate: BatchSize, Pause and MaxLag must not be negative, met %d, %v and %v", o.BatchSize, o.Pause, o.MaxLag)
+	}
+	o.BatchSize = cmp.Or(o.BatchSize, defaultBatch)
+	o.MaxLag = cmp.Or(o.MaxLag, time.Second)
+	return o, nil
+}
+
+// hold waits until the next batch may begin: for the pause, but not before the
+// first one, and while the replicas lag.
+func (o BackfillOptions) hold(ctx context.Context, first bool) error {
+	if !first && o.Pause > 0 {
+		if err := sleep(ctx, o.Pause); err != nil {
+			return fmt.Errorf("the pause: %w", err)
+		}
+	}
+	for o.ReplicaLag != nil {
+		lag, err := o.ReplicaLag(ctx)
+		if err != nil {
+			return fmt.Errorf("the replica lag: %w", err)
+		}
+		if lag <= o.MaxLag {
+			return nil
+		}
+		if err := sleep(ctx, lagPoll); err != nil {
+			return fmt.Errorf("the replica lag: %w", err)
+		}
+	}
+	return ctx.Err()
 }
 
 type backfill struct {
@@ -234,26 +266,12 @@ func (b *backfill) checkpoint(ctx context.Context) (last sql.NullString, err err
 	return last, nil
 }
 
-// wait holds the next batch back while the replicas lag, and for the pause.
+// wait holds the next batch back.
 func (b *backfill) wait(ctx context.Context) error {
-	if b.p.Batches > 0 && b.o.Pause > 0 {
-		if err := sleep(ctx, b.o.Pause); err != nil {
-			return b.fail("the pause", err)
-		}
+	if err := b.o.hold(ctx, b.p.Batches == 0); err != nil {
+		return fmt.Errorf("migrate: backfilling %s: %w", b.r.Table, err)
 	}
-	for b.o.ReplicaLag != nil {
-		lag, err := b.o.ReplicaLag(ctx)
-		if err != nil {
-			return b.fail("the replica lag", err)
-		}
-		if lag <= b.o.MaxLag {
-			return nil
-		}
-		if err := sleep(ctx, lagPoll); err != nil {
-			return b.fail("the replica lag", err)
-		}
-	}
-	return ctx.Err()
+	return nil
 }
 
 func (b *backfill) fail(what string, err error) error {
