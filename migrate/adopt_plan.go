@@ -25,9 +25,10 @@ type AdoptStatement struct {
 	Ladder []string
 	Locks  string // what waits while it runs
 
-	alone  bool    // Postgres: outside a transaction
-	gentle bool    // Postgres: holds nobody up, and so may wait for its lock as long as it takes
-	fill   *pgFill // Postgres: SQL is one batch of this
+	alone   bool    // Postgres: outside a transaction
+	several bool    // Postgres: locks more than one table
+	gentle  bool    // Postgres: holds nobody up, and so may wait for its lock as long as it takes
+	fill    *pgFill // Postgres: SQL is one batch of this
 }
 
 // AdoptPlan moves one table to snowflake keys. Whether a statement is still
@@ -45,9 +46,9 @@ type AdoptPlan struct {
 	hook func(AdoptStatement) error // tests only: called before each statement
 
 	// Tests only, on Postgres: after is called once the server has confirmed
-	// something, inside before a transaction of statements is committed.
+	// something, inside when a transaction begins, and again before it is committed.
 	after  func(sql string)
-	inside func(AdoptStatement, *sql.Tx) error
+	inside func(s AdoptStatement, tx *sql.Tx, done bool) error
 }
 
 // InspectAdopt reports the key of a table, every column that holds its keys, and

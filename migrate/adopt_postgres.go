@@ -14,8 +14,8 @@ type postgresAdopter struct {
 	conn   *sql.Conn
 	spec   AdoptSpec
 	locked bool
-	after  func(sql string)                    // see AdoptPlan
-	inside func(AdoptStatement, *sql.Tx) error // see AdoptPlan
+	after  func(sql string)                                    // see AdoptPlan
+	inside func(s AdoptStatement, tx *sql.Tx, done bool) error // see AdoptPlan
 }
 
 func (a *postgresAdopter) db() *sql.Conn            { return a.conn }
@@ -403,18 +403,27 @@ func (q *AdoptSequence) options(start int64) string {
 func (a *postgresAdopter) run(ctx context.Context, s AdoptStatement) error {
 	switch {
 	case s.fill != nil:
-		return a.fill(ctx, s.fill)
+		return a.fill(ctx, s)
 	case s.alone:
 		return a.runAlone(ctx, s)
 	}
 	return a.runTogether(ctx, s)
 }
 
+// beforeDeadlock is how long a statement waits that has locked a table already: less
+// than Postgres' deadlock_timeout, of one second, after which it might be somebody
+// else's transaction that has to give way.
+const beforeDeadlock = 500 * time.Millisecond
+
 // runTogether executes the statements in one transaction, which gives up a lock
 // that it doesn't get within MaxBlock, since everybody else queues behind it,
 // unless the statement is one behind which nobody queues.
 func (a *postgresAdopter) runTogether(ctx context.Context, s AdoptStatement) error {
-	sets := []string{fmt.Sprintf("SET LOCAL lock_timeout = %d", max(1, a.spec.MaxBlock.Milliseconds()))}
+	wait := a.spec.MaxBlock
+	if s.several {
+		wait = min(wait, beforeDeadlock)
+	}
+	sets := []string{fmt.Sprintf("SET LOCAL lock_timeout = %d", max(1, wait.Milliseconds()))}
 	if s.gentle {
 		sets = []string{"SET LOCAL lock_timeout = 0", "SET LOCAL statement_timeout = 0"}
 	}
@@ -424,15 +433,16 @@ func (a *postgresAdopter) runTogether(ctx context.Context, s AdoptStatement) err
 			return err
 		}
 		defer func() { _ = tx.Rollback() }()
+		if err := a.tell(s, tx, false); err != nil {
+			return err
+		}
 		for _, statement := range append(slices.Clone(sets), s.SQL...) {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
 				return fmt.Errorf("%w (in: %s)", err, statement)
 			}
 		}
-		if a.inside != nil {
-			if err := a.inside(s, tx); err != nil {
-				return err
-			}
+		if err := a.tell(s, tx, true); err != nil {
+			return err
 		}
 		return tx.Commit()
 	})

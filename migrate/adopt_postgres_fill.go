@@ -61,7 +61,8 @@ func (f *pgFill) update(from, through string) string {
 }
 
 // fill runs the batches, each in a transaction of its own.
-func (a *postgresAdopter) fill(ctx context.Context, f *pgFill) error {
+func (a *postgresAdopter) fill(ctx context.Context, s AdoptStatement) error {
+	f := s.fill
 	o := a.spec.Backfill
 	p := BackfillProgress{Table: f.table}
 	started := time.Now()
@@ -81,7 +82,7 @@ func (a *postgresAdopter) fill(ctx context.Context, f *pgFill) error {
 		if r.through == "" {
 			return nil
 		}
-		changed, err := a.batch(ctx, f, f.update(r.from, r.through))
+		changed, err := a.batch(ctx, s, f.update(r.from, r.through))
 		if err != nil {
 			return err
 		}
@@ -153,15 +154,18 @@ func (a *postgresAdopter) blocks(ctx context.Context, f *pgFill) (func(context.C
 
 // batch fills one range. It gives up a row's lock that it doesn't get within
 // MaxBlock, since writers of the rows that it has already wait for it.
-func (a *postgresAdopter) batch(ctx context.Context, f *pgFill, update string) (changed int64, err error) {
+func (a *postgresAdopter) batch(ctx context.Context, s AdoptStatement, update string) (changed int64, err error) {
 	err = retry(ctx, a.spec.Patience, pgBusy, func() error {
 		tx, err := a.conn.BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = tx.Rollback() }()
+		if err := a.tell(s, tx, false); err != nil {
+			return err
+		}
 		sets := []string{fmt.Sprintf("SET LOCAL lock_timeout = %d", max(1, a.spec.MaxBlock.Milliseconds()))}
-		if f.silent {
+		if s.fill.silent {
 			sets = append(sets, "SET LOCAL session_replication_role = replica")
 		}
 		for _, set := range sets {
@@ -174,6 +178,9 @@ func (a *postgresAdopter) batch(ctx context.Context, f *pgFill, update string) (
 			return err
 		}
 		if changed, err = result.RowsAffected(); err != nil {
+			return err
+		}
+		if err := a.tell(s, tx, true); err != nil {
 			return err
 		}
 		return tx.Commit()
@@ -196,4 +203,12 @@ func (a *postgresAdopter) confirmed(statement string) {
 	if a.after != nil {
 		a.after(statement)
 	}
+}
+
+// tell lets a test look at a transaction from inside.
+func (a *postgresAdopter) tell(s AdoptStatement, tx *sql.Tx, done bool) error {
+	if a.inside == nil {
+		return nil
+	}
+	return a.inside(s, tx, done)
 }

@@ -126,6 +126,7 @@ const (
 	locksValidate = "SHARE UPDATE EXCLUSIVE: reads the table; reads and writes go on"
 	locksIndex    = "SHARE UPDATE EXCLUSIVE: reads and writes go on; it waits for transactions that began before it"
 	locksBind     = "SHARE ROW EXCLUSIVE on both tables for a moment, no row is touched"
+	locksSwap     = "ACCESS EXCLUSIVE for a moment, on the tables that it refers to, too; no row is touched; the column is the table's last afterwards"
 	locksRelease  = "ACCESS EXCLUSIVE on both tables for a moment, no row is touched"
 )
 
@@ -135,11 +136,19 @@ type pgMove struct {
 	r     *AdoptReport
 	units []*pgUnit
 	all   []AdoptStatement
+
+	changes map[string][]pgKeyChange // by table: for its swap
+}
+
+// pgKeyChange drops a foreign key and gives its twin the name.
+type pgKeyChange struct {
+	key pgForeignKey
+	sql []string
 }
 
 // online lists what is left of the move of the units, from the schema as it is.
 func (a *postgresAdopter) online(r *AdoptReport, units []*pgUnit) ([]AdoptStatement, error) {
-	m := &pgMove{a: a, r: r, units: units}
+	m := &pgMove{a: a, r: r, units: units, changes: map[string][]pgKeyChange{}}
 	for _, u := range units {
 		if u.shadow != nil && !u.discards() && u.shadow.kind != u.to {
 			return nil, fmt.Errorf("%w: expected %s.%s to be %s, met %s; somebody else altered the table", ErrOutOfOrder, u.table.name, u.shadowName(), u.to, u.shadow.kind)
@@ -189,7 +198,7 @@ func (m *pgMove) prepare(t *pgTable) {
 		}
 		function, trigger := doubleQuoted(t.schema)+"."+doubleQuoted(u.functionName()), doubleQuoted(u.triggerName())
 		columns = append(columns, "ADD COLUMN "+doubleQuoted(u.shadowName())+" "+u.to)
-		functions = append(functions, "CREATE FUNCTION "+function+"() RETURNS trigger LANGUAGE plpgsql AS "+quoteString(u.source()))
+		functions = append(functions, "CREATE OR REPLACE FUNCTION "+function+"() RETURNS trigger LANGUAGE plpgsql AS "+quoteString(u.source()))
 		triggers = append(triggers, "CREATE TRIGGER "+trigger+" BEFORE INSERT OR UPDATE ON "+table+" FOR EACH ROW EXECUTE FUNCTION "+function+"()")
 		rest = append(rest, "ENABLE ALWAYS TRIGGER "+trigger, "ADD CONSTRAINT "+doubleQuoted(u.checkName())+" CHECK ("+u.equal()+") NOT VALID")
 	}
@@ -284,7 +293,9 @@ func (m *pgMove) headings(table string, columns []string) (to []string, touched 
 }
 
 // foreignKeys replaces those that lead from or to a column that goes: a twin
-// beside it first, then its rows, then the name.
+// beside it first, then its rows, then the name. One that leads from a column
+// that moves stays until the swap, since ON DELETE SET NULL and the like have to
+// write to the first column: what they write to the second one its trigger undoes.
 func (m *pgMove) foreignKeys() {
 	var bind, validate, release []AdoptStatement
 	s := m.r.state
@@ -304,7 +315,7 @@ func (m *pgMove) foreignKeys() {
 		twin := s.key(k.table, name)
 		if goes(k) || twin != nil && !goes(*twin) {
 			if twin != nil {
-				release = append(release, AdoptStatement{Step: "release", Table: k.table, Locks: locksRelease, SQL: []string{drop(name)}})
+				release = append(release, AdoptStatement{Step: "release", Table: k.table, Locks: locksRelease, SQL: []string{drop(name)}, several: true})
 			}
 			if goes(k) {
 				continue
@@ -313,7 +324,7 @@ func (m *pgMove) foreignKeys() {
 			bind, release, twin = append(bind, release[len(release)-1]), release[:len(release)-1], nil
 		}
 		if twin == nil {
-			bind = append(bind, AdoptStatement{Step: "bind", Table: k.table, Locks: locksBind, SQL: []string{
+			bind = append(bind, AdoptStatement{Step: "bind", Table: k.table, Locks: locksBind, several: true, SQL: []string{
 				table + "ADD CONSTRAINT " + doubleQuoted(name) + " FOREIGN KEY (" + quotedList(from) + ") REFERENCES " + k.toSQL + " (" + quotedList(to) + ")" +
 					m.actions(k) + " NOT VALID"}})
 		}
@@ -321,8 +332,12 @@ func (m *pgMove) foreignKeys() {
 			validate = append(validate, AdoptStatement{Step: "validate", Table: k.table, Locks: locksValidate, gentle: true, SQL: []string{
 				table + "VALIDATE CONSTRAINT " + doubleQuoted(name)}})
 		}
-		release = append(release, AdoptStatement{Step: "release", Table: k.table, Locks: locksRelease, SQL: []string{
-			drop(k.name), table + "RENAME CONSTRAINT " + doubleQuoted(name) + " TO " + doubleQuoted(k.name)}})
+		change := []string{drop(k.name), table + "RENAME CONSTRAINT " + doubleQuoted(name) + " TO " + doubleQuoted(k.name)}
+		if moving := m.shadows(m.r.state.tables[k.table]); slices.ContainsFunc(k.columns, func(c string) bool { return moving(c) != c }) {
+			m.changes[k.table] = append(m.changes[k.table], pgKeyChange{k, change})
+			continue
+		}
+		release = append(release, AdoptStatement{Step: "release", Table: k.table, Locks: locksRelease, SQL: change, several: true})
 	}
 	m.all = slices.Concat(m.all, bind, validate, release)
 }
@@ -359,7 +374,14 @@ func (m *pgMove) swap(t *pgTable) {
 	}
 	table := doubleQuoted(t.name)
 	alter := "ALTER TABLE " + table + " "
-	sql := []string{"LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE"}
+	locks, bound := []string{table}, []string{}
+	for _, change := range m.changes[t.name] {
+		if !slices.Contains(locks, change.key.toSQL) && change.key.to != t.name {
+			locks = append(locks, change.key.toSQL)
+		}
+		bound = append(bound, change.sql...)
+	}
+	sql := append([]string{"LOCK TABLE " + strings.Join(locks, ", ") + " IN ACCESS EXCLUSIVE MODE"}, bound...)
 	var drops, renames []string
 	for _, u := range units {
 		if u.base.notNull {
@@ -382,7 +404,6 @@ func (m *pgMove) swap(t *pgTable) {
 		twin := doubleQuoted(pgName(x.name, shadowSuffix))
 		switch kind := map[string]string{"p": "PRIMARY KEY", "u": "UNIQUE"}[x.constraint]; kind {
 		case "":
-			drops = append(drops, "")
 			sql = append(sql, "DROP INDEX "+doubleQuoted(t.schema)+"."+doubleQuoted(x.name))
 			indexes = append(indexes, "ALTER INDEX "+doubleQuoted(t.schema)+"."+twin+" RENAME TO "+doubleQuoted(x.name))
 		default:
@@ -393,9 +414,8 @@ func (m *pgMove) swap(t *pgTable) {
 			indexes = append(indexes, alter+"CLUSTER ON "+doubleQuoted(x.name))
 		}
 	}
-	drops = slices.DeleteFunc(drops, func(s string) bool { return s == "" })
 	sql = slices.Concat(sql, []string{alter + strings.Join(drops, ", ")}, indexes, renames)
-	m.add("swap", t.name, locksBrief+"; the column is the table's last afterwards", AdoptStatement{}, sql...)
+	m.add("swap", t.name, locksSwap, AdoptStatement{several: len(locks) > 1}, sql...)
 }
 
 func (u *pgUnit) dropTrigger() []string {

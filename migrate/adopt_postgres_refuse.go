@@ -160,7 +160,11 @@ func (a *postgresAdopter) refuseDependents(ctx context.Context, r *AdoptReport, 
 				r.refuseView(u.reference(), d.view)
 			}
 		default:
-			r.refuse("dependent", u.reference().String(), d.name, d.what+" depends on it", "drop that first, and create it again afterwards"+orRewrite)
+			remedy := "drop that first, and create it again afterwards"
+			if d.class == "pg_constraint" || d.class == "pg_statistic_ext" { // Postgres refuses a change of the type under all else
+				remedy += orRewrite
+			}
+			r.refuse("dependent", u.reference().String(), d.name, d.what+" depends on it", remedy)
 		}
 	}
 	return nil

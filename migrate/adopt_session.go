@@ -120,6 +120,9 @@ func writeAdoption(ctx context.Context, a adopter, table string, r *AdoptReport,
 	if _, err := a.db().ExecContext(ctx, statement, string(text), table); err != nil {
 		return fmt.Errorf("migrate: writing %s: %w", adoptJournal, err)
 	}
+	if pg, ok := a.(*postgresAdopter); ok {
+		pg.confirmed(statement)
+	}
 	return nil
 }
 

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/gormflake/gormflake/migrate"
@@ -18,6 +22,7 @@ type adoptFlags struct {
 	layout     layoutFlags
 	spec       migrate.AdoptSpec
 	references []string
+	widening   string
 	yes        bool
 }
 
@@ -29,7 +34,8 @@ func newAdopt() *cobra.Command {
 
 Old ids stay, new ones are larger. The key and every column that refers to it become
 bigint, and the database stops numbering: programs that leave the key out must have been
-replaced by then. rollback lets it number again. Each may be stopped and called again.`,
+replaced by then; --keep-numbering puts that off on Postgres. rollback lets it number
+again. Each may be stopped and called again.`,
 	}
 	c.AddCommand(
 		newAdoptInspect(),
@@ -63,6 +69,8 @@ func (f *adoptFlags) register(c *cobra.Command) {
 	set.StringSliceVar(&f.references, "reference", nil, "table.column that holds the table's keys without a foreign key; may be repeated")
 	set.BoolVar(&f.spec.Unsigned, "unsigned", false, "let MySQL's bigint unsigned become bigint")
 	set.Int64Var(&f.spec.FirstID, "first-id", 0, "smallest id that will be issued; default: the layout's first id of now")
+	set.StringVar(&f.widening, "widening", "", "on Postgres, online (a second column, filled while programs go on) or rewrite (reads and writes wait); default: by the tables' size")
+	set.BoolVar(&f.spec.KeepNumbering, "keep-numbering", false, "on Postgres, widen only, and let the database go on to number for old programs")
 	set.DurationVar(&f.spec.MaxBlock, "max-block", 0, "how long a statement may wait for a lock before it is tried again; default: 1s")
 	set.DurationVar(&f.spec.Patience, "patience", 0, "how long it is tried again; default: 1m")
 	_ = c.MarkFlagRequired("table")
@@ -71,6 +79,9 @@ func (f *adoptFlags) register(c *cobra.Command) {
 // resolve reads the flags that aren't in the spec yet.
 func (f *adoptFlags) resolve() (err error) {
 	f.spec.References = nil
+	if f.spec.Widening = migrate.Widening(f.widening); !slices.Contains([]migrate.Widening{migrate.WidenBySize, migrate.WidenOnline, migrate.WidenRewrite}, f.spec.Widening) {
+		return usagef("--widening wants online or rewrite, got %q", f.widening)
+	}
 	for _, r := range f.references {
 		table, column, ok := strings.Cut(r, ".")
 		if !ok || table == "" || column == "" || strings.Contains(column, ".") {
@@ -131,6 +142,9 @@ func newAdoptStep(name, short string, changes bool, step func(context.Context, i
 				return err
 			}
 			defer done()
+			var finish func()
+			flags.spec.Backfill.Progress, finish = fillProgress()
+			defer finish()
 			plan, err := migrate.PlanAdopt(c.Context(), db, flags.spec)
 			if err != nil {
 				return err
@@ -159,9 +173,18 @@ func newAdoptStep(name, short string, changes bool, step func(context.Context, i
 	}
 	flags.register(c)
 	if changes {
+		c.Flags().IntVar(&flags.spec.Backfill.BatchSize, "batch", 2000, "on Postgres, rows that one transaction of an online widening fills")
+		c.Flags().DurationVar(&flags.spec.Backfill.Pause, "pause", 0, "pause after every batch")
 		c.Flags().BoolVar(&flags.yes, "yes", false, "do it")
 	}
 	return c
+}
+
+// fillProgress shows how far a backfill has come, on a terminal.
+func fillProgress() (show func(migrate.BackfillProgress), finish func()) {
+	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetVisibility(onTerminal(os.Stderr)), progressbar.OptionSetDescription("backfill"),
+		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish())
+	return func(p migrate.BackfillProgress) { _ = bar.Set64(p.Rows) }, func() { _ = bar.Finish() }
 }
 
 func verifyAdoption(ctx context.Context, out io.Writer, plan *migrate.AdoptPlan) error {

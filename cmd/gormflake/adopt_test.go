@@ -42,6 +42,8 @@ func TestAdopt(t *testing.T) {
 		{"verify too early", []string{"verify"}, exitFailed, "to do: unnumber orders"},
 		{"rollback too early", []string{"rollback"}, exitFailed, "nothing to roll back"},
 		{"an early first id", []string{"apply", "--yes", "--first-id", "2"}, exitRefused, "max-id"},
+		{"keep numbering", []string{"apply", "--yes", "--keep-numbering"}, exitRefused, "keep-numbering"},
+		{"a way that there isn't", []string{"plan", "--widening", "slowly"}, exitUsage, "--widening"},
 		{"apply without yes", []string{"apply"}, exitRefused, "--yes"},
 		{"apply", []string{"apply", "--yes"}, exitOK, "orders: adopted; 2 old rows with keys up to 2, 0 new ones"},
 		{"plan again", []string{"plan"}, exitOK, "nothing to do"},

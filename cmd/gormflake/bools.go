@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/gormflake/gormflake/migrate"
@@ -149,15 +147,12 @@ func runBools(ctx context.Context, out io.Writer, flags *boolsFlags, plan *migra
 	if err := plan.Prepare(ctx); err != nil {
 		return err
 	}
-	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetVisibility(onTerminal(os.Stderr)), progressbar.OptionSetDescription("backfill"),
-		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish())
-	options := migrate.BackfillOptions{BatchSize: flags.batch, Pause: flags.pause, Progress: func(p migrate.BackfillProgress) {
-		_ = bar.Set64(p.Rows)
-	}}
-	if err := plan.Backfill(ctx, options); err != nil {
+	show, finish := fillProgress()
+	defer finish()
+	if err := plan.Backfill(ctx, migrate.BackfillOptions{BatchSize: flags.batch, Pause: flags.pause, Progress: show}); err != nil {
 		return err
 	}
-	_ = bar.Finish()
+	finish()
 	return verifyBools(ctx, out, flags, plan)
 }
 
