@@ -53,7 +53,7 @@ type status struct {
 	binding  *binding
 	cause    error // the last failure since the last success
 	failures int
-	guarded  bool // there is a lease, whose guard is not over yet
+	guard    error // there is a lease, and this says until when its guard lasts
 	closed   bool
 	changed  chan struct{}
 }
@@ -118,7 +118,7 @@ func (g *Generator) opened(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", ErrNotStarted, st.cause)
 		default:
 			if err := g.world.Wait(ctx, time.Hour, st.changed); err != nil {
-				return fmt.Errorf("%w: waited for the lease: %w", ErrNotStarted, errors.Join(err, st.cause))
+				return fmt.Errorf("%w: waited for the lease: %w", ErrNotStarted, errors.Join(err, st.guard, st.cause))
 			}
 		}
 	}

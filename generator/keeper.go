@@ -100,7 +100,7 @@ func (k *keeper) run() {
 		}
 		k.g.publish(func(s *status) {
 			s.binding, s.cause, s.failures = k.binding, err, k.failures
-			s.guarded = k.held && k.binding == nil
+			s.guard = k.guard()
 		})
 		k.rest(err)
 	}
@@ -193,6 +193,19 @@ func (k *keeper) pause(err error) time.Duration {
 	return next
 }
 
+// guard says until when the guard of a grant lasts, and is nil without one.
+func (k *keeper) guard() error {
+	if !k.held || k.binding != nil {
+		return nil
+	}
+	because := k.grant.Because
+	if because == "" {
+		because = "ids of former owners"
+	}
+	return fmt.Errorf("generator: worker %d is leased and its first id is due at %s; the store waits out %s", k.grant.Worker,
+		time.UnixMilli(k.grant.NotBefore).UTC().Format("2006-01-02T15:04:05.000Z"), because)
+}
+
 // random is drawn from the world where that has a source, so that simulations
 // can be replayed.
 func (k *keeper) random() float64 {
@@ -256,6 +269,10 @@ func (k *keeper) acquire() error {
 	k.through.Store(grant.Through)
 	k.g.counters.acquires.Add(1)
 	k.g.counters.lastExtend.Store(now)
+	if wait := time.Duration(grant.NotBefore-now) * time.Millisecond; grant.NotBefore != 0 && wait > c.MaxWait {
+		c.Logger.InfoContext(k.ctx, "gormflake: the first id of a new lease waits", "namespace", c.Namespace,
+			"worker", grant.Worker, "wait", wait, "because_of", grant.Because)
+	}
 	return nil
 }
 
@@ -354,7 +371,7 @@ func (k *keeper) lose() {
 	k.g.log.Warn(k.ctx, "lost", "gormflake: the lease was lost to another owner; taking another worker id",
 		"namespace", k.grant.Namespace, "worker", k.grant.Worker, "term", k.grant.Term)
 	k.unbind()
-	k.g.publish(func(s *status) { s.binding, s.cause, s.guarded = nil, nil, false })
+	k.g.publish(func(s *status) { s.binding, s.cause, s.guard = nil, nil, nil })
 }
 
 // giveUp releases a row whose ids are too far ahead of the clock, to take
@@ -363,7 +380,7 @@ func (k *keeper) giveUp() {
 	grant := k.grant
 	used := k.unbind()
 	k.avoid = grant.Worker
-	k.g.publish(func(s *status) { s.binding, s.cause, s.guarded = nil, nil, false })
+	k.g.publish(func(s *status) { s.binding, s.cause, s.guard = nil, nil, nil })
 	ctx, cancel := k.attempt()
 	defer cancel()
 	_ = k.release(ctx, grant, used) // else it expires

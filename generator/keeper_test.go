@@ -3,6 +3,7 @@ package generator_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -194,4 +195,59 @@ func TestCloseWithAnEndedContextReleases(t *testing.T) {
 		case <-time.After(time.Millisecond):
 		}
 	}
+}
+
+// Whoever is refused because of a guard reads until when it lasts, and why, and
+// nothing about a store that does not answer.
+func TestARefusalSaysWhatAGuardWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := because{inBubbleStore()}
+		store.guard = 12 * time.Second
+		config := generator.Config{Store: store, Clock: bubbleNow, Logger: quiet}
+		due := bubbleNow().Add(store.guard).UTC().Format("2006-01-02T15:04:05.000Z")
+		check := func(err error, want ...error) {
+			t.Helper()
+			for _, target := range want {
+				if !errors.Is(err, target) {
+					t.Errorf("want %v, got %v", target, err)
+				}
+			}
+			if err == nil || !strings.Contains(err.Error(), due) || !strings.Contains(err.Error(), "the tail of a failover") || strings.Contains(err.Error(), "answer") {
+				t.Errorf("want the time %s and what for, got %v", due, err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := generator.Open(ctx, config)
+		check(err, generator.ErrNotStarted, context.DeadlineExceeded)
+
+		store.guard = 0
+		g, err := generator.Open(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close(context.Background())
+		lost := g.Stats().Worker
+		store.set(func(s *scripted) {
+			row := s.rows[lost]
+			row.Owner = "somebody else"
+			s.rows[lost], s.guard = row, time.Minute
+		})
+		for g.Stats().Losses == 0 {
+			elapse(100 * time.Millisecond)
+		}
+		synctest.Wait()
+		due = bubbleNow().Add(time.Minute).UTC().Format("2006-01-02T15:04")
+		_, err = g.Next(t.Context())
+		check(err, generator.ErrSealed)
+	})
+}
+
+// because is a store that says what its guard is for.
+type because struct{ *scripted }
+
+func (s because) Acquire(ctx context.Context, req lease.Request) (lease.Grant, error) {
+	grant, err := s.scripted.Acquire(ctx, req)
+	grant.Because = "the tail of a failover"
+	return grant, err
 }

@@ -167,7 +167,7 @@ func (p *patience) reach(ctx context.Context, tick int64, wait time.Duration) er
 func (p *patience) forKeeper(ctx context.Context, st *status) error {
 	g := p.generator
 	var vain error
-	if !st.guarded {
+	if st.guard == nil {
 		vain = blocked.Why(ctx)
 	}
 	sealed := func(why error) error {
@@ -178,6 +178,8 @@ func (p *patience) forKeeper(ctx context.Context, st *status) error {
 			err = fmt.Errorf("%w: %w; the store's last answer: %w", ErrSealed, vain, why)
 		case vain != nil:
 			err = fmt.Errorf("%w: %w", ErrSealed, vain)
+		case st.guard != nil:
+			err = fmt.Errorf("%w: %w: %w", ErrSealed, st.guard, why)
 		}
 		g.log.Warn(ctx, "sealed", "gormflake: an id was refused because the lease is not renewed", "error", err)
 		return err
@@ -195,6 +197,9 @@ func (p *patience) forKeeper(ctx context.Context, st *status) error {
 		g.keeper.kick()
 		if vain != nil {
 			return sealed(nil)
+		}
+		if st.guard != nil {
+			return sealed(fmt.Errorf("that is not within MaxWait (%v)", g.config.MaxWait))
 		}
 		return sealed(fmt.Errorf("no answer from the store within MaxWait (%v)", g.config.MaxWait))
 	}

@@ -29,7 +29,10 @@ func (h *fenceHold) grant() Grant {
 	grant.Term = h.fence.Term
 	grant.From = max(h.inner.From, h.fence.From)
 	grant.Through = min(h.inner.Through, h.fence.Through)
-	grant.NotBefore = max(h.inner.NotBefore, h.fence.NotBefore)
+	grant.NotBefore, grant.Because = h.inner.NotBefore, h.inner.Because
+	if h.fence.NotBefore > grant.NotBefore {
+		grant.NotBefore, grant.Because = h.fence.NotBefore, h.fence.Because
+	}
 	if grant.StoreNow == 0 {
 		grant.StoreNow = h.fence.StoreNow
 	}

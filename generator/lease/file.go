@@ -151,7 +151,7 @@ func (f *file) begin(req Request) (Grant, error) {
 	}
 	return Grant{
 		Namespace: req.Namespace, Worker: f.worker, Term: state.Term, Token: req.Token,
-		From: from, Through: state.HighWater, NotBefore: from,
+		From: from, Through: state.HighWater, NotBefore: from, Because: "grants that an older file may lack",
 	}, nil
 }
 

@@ -186,6 +186,9 @@ type Grant struct {
 	// NotBefore is the time that the caller's clock must have reached before
 	// it issues anything; 0 for no wait. Leading the clock is not enough.
 	NotBefore int64
+	// Because says in a few words what NotBefore waits out; "" where there is
+	// no wait, or no more to say than that.
+	Because string
 	// StoreNow is the store's clock during the call; 0 when it has none.
 	StoreNow int64
 }

@@ -45,10 +45,13 @@ func TestGuard(t *testing.T) {
 func checkGuard(t *testing.T, what string, grant lease.Grant, req lease.Request, guard time.Duration) {
 	t.Helper()
 	if guard == 0 {
-		if grant.NotBefore > grant.StoreNow || grant.From > max(req.Now, grant.StoreNow) {
+		if grant.NotBefore > grant.StoreNow || grant.From > max(req.Now, grant.StoreNow) || grant.Because != "" {
 			t.Errorf("%s = %+v at %d; want no wait", what, grant, req.Now)
 		}
 		return
+	}
+	if grant.Because == "" {
+		t.Errorf("%s = %+v; want it to say what it waits for", what, grant)
 	}
 	if want := grant.StoreNow + guard.Milliseconds(); grant.NotBefore != want || grant.From != want {
 		t.Errorf("%s = %+v; want it from %v after the store's clock on, not before that", what, grant, guard)
@@ -87,6 +90,9 @@ func TestNamespaceIsBegun(t *testing.T) {
 				t.Errorf("Extend = %+v, error %v before the namespace is begun anew; want ErrLost", grant, err)
 			}
 			next := acquire(t, store, request(ns, 4))
+			if !strings.Contains(next.Because, "the namespace was begun") {
+				t.Errorf("the first lease of the new generation waits because of %q; want that it was begun", next.Because)
+			}
 			if want := next.StoreNow + 11_000; next.NotBefore != want || next.From < want {
 				t.Errorf("the first lease of the new generation = %+v; want it to wait for 11 s", next)
 			}

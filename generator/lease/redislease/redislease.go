@@ -128,7 +128,7 @@ func (s *store) acquire(ctx context.Context, conn *redis.Conn, k keys, req lease
 		}
 		return lease.Grant{
 			Namespace: req.Namespace, Worker: n[0], Term: n[1], Token: req.Token,
-			From: n[2], Through: n[3], NotBefore: n[4], StoreNow: n[5],
+			From: n[2], Through: n[3], NotBefore: n[4], Because: s.because(n[4] - n[5]), StoreNow: n[5],
 		}, nil
 	case "full":
 		rows, err := r.rows(2)
@@ -138,6 +138,18 @@ func (s *store) acquire(ctx context.Context, conn *redis.Conn, k keys, req lease
 		return lease.Grant{}, &lease.NoWorkerError{Namespace: req.Namespace, Workers: workers, Rows: rows}
 	}
 	return lease.Grant{}, s.refused(r, req.Namespace, req.Layout)
+}
+
+// because says what a wait of so many ms is for.
+func (s *store) because(wait int64) string {
+	guard := s.own.newcomer(s.settings.Timing).Milliseconds()
+	switch {
+	case wait <= 0:
+		return ""
+	case guard > 0 && wait <= guard:
+		return "owners that a failover of Redis may have forgotten"
+	}
+	return "the namespace was begun just now, and Redis can't tell a new one from one whose owners were wiped; WithGuard(0) leaves this out where it is new for certain"
 }
 
 // Extend raises the high water of a row. See lease.Store.

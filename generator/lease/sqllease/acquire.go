@@ -39,13 +39,13 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Grant, er
 		return lease.Grant{}, err
 	}
 	grant.StoreNow = r.now
-	floor := r.floor
+	floor, because := r.floor, "grants that a promoted server may lack"
 	if s.own.guarded && s.own.guard > 0 {
-		floor = max(floor, r.now+s.own.guard.Milliseconds())
+		floor, because = max(floor, r.now+s.own.guard.Milliseconds()), "the guard of WithGuard"
 	}
 	if floor > r.now {
 		grant.From = max(grant.From, floor)
-		grant.NotBefore = grant.From
+		grant.NotBefore, grant.Because = grant.From, because
 	}
 	return grant, nil
 }
