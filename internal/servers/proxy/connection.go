@@ -67,7 +67,10 @@ func (p *Proxy) serve(client net.Conn) {
 		case <-p.ctx.Done():
 		}
 	}
-	server, err := new(net.Dialer).DialContext(p.ctx, "tcp", p.target)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := new(net.Dialer).DialContext(p.ctx, "tcp", target)
 	if err != nil {
 		reset(client)
 		return

@@ -30,13 +30,13 @@ const (
 
 // Proxy passes connections on to one target.
 type Proxy struct {
-	target   string
 	listener net.Listener
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 
 	mu          sync.Mutex
+	target      string
 	faults      faults
 	changed     chan struct{} // closed and replaced when faults change
 	connections map[*connection]struct{}
@@ -104,6 +104,14 @@ func (p *Proxy) Open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.connections)
+}
+
+// Lead leads new connections to another target, a host and port, as a name
+// does that a promoted replica takes over. Open ones stay; Reset ends them.
+func (p *Proxy) Lead(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
 }
 
 // Reset closes every connection with a TCP reset; new ones work.

@@ -296,6 +296,23 @@ func TestFlapEndsRestored(t *testing.T) {
 	c.expect("up\n")
 }
 
+func TestLeadTakesNewConnectionsElsewhere(t *testing.T) {
+	first, second := newEcho(t), newEcho(t)
+	p := proxy.New(t, first.listener.Addr().String())
+	open := dial(t, p)
+	open.send("before\n")
+	open.expect("before\n")
+	p.Lead(second.listener.Addr().String())
+	open.send("still there\n")
+	open.expect("still there\n")
+	again := dial(t, p)
+	again.send("elsewhere\n")
+	again.expect("elsewhere\n")
+	if !first.received("still there\n") || first.received("elsewhere\n") || !second.received("elsewhere\n") {
+		t.Errorf("the first target got %q, the second %q", first.lines, second.lines)
+	}
+}
+
 func TestATargetThatIsDownEndsTheConnection(t *testing.T) {
 	e := newEcho(t)
 	target := e.listener.Addr().String()
