@@ -73,7 +73,9 @@ func PlanBools(ctx context.Context, db *gorm.DB, spec BoolSpec, overrides ...Ove
 			return nil, err
 		}
 		p.Report.setMode(mode)
-		p.warn()
+		if err := p.warn(ctx, s); err != nil {
+			return nil, err
+		}
 		return p, nil
 	}
 	if p.Report, err = s.inspect(ctx, spec.Table, spec.Columns, target.Kind == Enum); err != nil {
@@ -105,7 +107,9 @@ func PlanBools(ctx context.Context, db *gorm.DB, spec BoolSpec, overrides ...Ove
 			return nil, err
 		}
 	}
-	p.warn()
+	if err := p.warn(ctx, s); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -196,7 +200,7 @@ func (s *boolSession) manyTriggers() bool {
 }
 
 // warn says what nobody but the user can see to.
-func (p *BoolPlan) warn() {
+func (p *BoolPlan) warn(ctx context.Context, s *boolSession) error {
 	old := "before Swap, stop every program that compares or writes the old labels: after it, SELECT ... = 'Y' returns the false rows, " +
 		"and DELETE ... = 'Y' removes them on MariaDB"
 	if p.record.Target != defaultTarget {
@@ -211,6 +215,15 @@ func (p *BoolPlan) warn() {
 	if len(p.record.AutoUpdate) > 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("the backfill keeps %v as they are, though they follow every other update", p.record.AutoUpdate))
 	}
+	if !p.record.rebuilds() {
+		return nil
+	}
+	settings, err := s.readRebuildSettings(ctx)
+	if err != nil {
+		return err
+	}
+	p.Warnings = append(p.Warnings, settings.warnings(p.Report.Bytes)...)
+	return nil
 }
 
 // Err is nil for a plan without refusals, else a [*RefusedError].
