@@ -91,7 +91,26 @@ func (c *column) bind(v bool) any {
 	if c.partner.numeric() {
 		return c.partner.Label(v)
 	}
+	if c.partner.Kind == Char {
+		return overlong(decimalText(v), c.partner.ColumnType)
+	}
 	return decimalText(v)
+}
+
+// longestRefused bounds what overlong makes.
+const longestRefused = 255
+
+// overlong makes a decimal text too long for a char or varchar, which takes any
+// text that fits, without changing the number that a tinyint reads. Should the
+// names have been exchanged back behind the codec, the server refuses it.
+func overlong(text, columnType string) string {
+	_, rest, _ := strings.Cut(columnType, "(")
+	length, _, _ := strings.Cut(rest, ")")
+	n, err := strconv.Atoi(length)
+	if err != nil || n > longestRefused {
+		return text
+	}
+	return text + strings.Repeat("0", max(0, n+1-len(text)))
 }
 
 // numeric reports whether both labels are right as numbers too: enum('0','1').
