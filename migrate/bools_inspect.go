@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -27,6 +28,8 @@ type BoolReport struct {
 	Key     KeyColumn
 	Columns []BoolColumn
 	Objects []Object // what mentions one of the columns, and every trigger of the table
+
+	Migration *BoolMigration // nil when none is under way on the table; set by InspectBools
 
 	create tableCreate
 }
@@ -106,7 +109,110 @@ func InspectBools(ctx context.Context, db *gorm.DB, table string, columns ...str
 		return nil, err
 	}
 	r.setMode(mode)
-	return r, nil
+	r.Migration, err = s.underWay(ctx, r.Table)
+	return r, err
+}
+
+// BoolMigration is a migration that has begun and is neither cleaned up nor
+// rolled back.
+type BoolMigration struct {
+	Columns []string
+	Target  string
+	Phase   BoolPhase // "" if the schema is in none of them
+	Problem string    // why it is in none
+}
+
+// String says what was begun and which step comes next.
+func (m *BoolMigration) String() string {
+	return fmt.Sprintf("a migration of %s to %s is under way: %s", strings.Join(m.Columns, ", "), m.Target, m.next())
+}
+
+func (m *BoolMigration) next() string {
+	switch m.Phase {
+	case PhaseOriginal:
+		return "begun, but no column was added yet; next is Prepare, or Rollback to forget it"
+	case PhasePartial:
+		return "partial: Prepare was interrupted; call it again, or Rollback"
+	case PhasePrepared:
+		return "prepared; next are Backfill, Verify and Swap, or Rollback"
+	case PhaseSwapped:
+		return "swapped; next is Cleanup, or Rollback"
+	case PhaseClosing:
+		return "closing: Cleanup was interrupted; call it again"
+	case PhaseFinished:
+		return "finished, but for its row in " + journalTable + "; call Cleanup again"
+	}
+	return m.Problem
+}
+
+// underWay reads the journal and the phase. A schema that is in no phase is
+// reported and no error: an inspection must show it.
+func (s *boolSession) underWay(ctx context.Context, table string) (*BoolMigration, error) {
+	record, err := s.readRecord(ctx, table)
+	if record == nil {
+		return nil, err
+	}
+	m := &BoolMigration{Columns: each(record.Columns, func(c columnPlan) string { return c.Name }), Target: record.Target}
+	st, err := s.state(ctx, record)
+	switch {
+	case errors.Is(err, ErrOutOfOrder):
+		m.Problem = err.Error()
+	case err != nil:
+		return nil, err
+	default:
+		m.Phase = st.phase
+	}
+	return m, nil
+}
+
+// BoolsDone reports whether there is nothing to migrate: no migration of the
+// table is under way, and every column that spec names has the target's type; with
+// none named, no column is a legacy boolean that speaks for itself. It holds after
+// Cleanup, whose plan can no longer be made, and for a table that never was any
+// other. It reads the schema only.
+func BoolsDone(ctx context.Context, db *gorm.DB, spec BoolSpec) (bool, error) {
+	spec, err := spec.resolve(db)
+	if err != nil {
+		return false, err
+	}
+	target, err := spec.target()
+	if err != nil {
+		return false, err
+	}
+	s, err := openBoolSession(ctx, db)
+	if err != nil {
+		return false, err
+	}
+	defer s.close()
+	if record, err := s.readRecord(ctx, spec.Table); record != nil || err != nil {
+		return false, err
+	}
+	r, all, err := s.readTable(ctx, spec.Table)
+	if err != nil {
+		return false, err
+	}
+	for _, c := range all {
+		if len(spec.Columns) == 0 && c.speaks(target.Kind == Enum) && c.Encoding.Kind != target.Kind {
+			return false, nil
+		}
+	}
+	for _, name := range spec.Columns {
+		i := slices.IndexFunc(all, func(c BoolColumn) bool { return strings.EqualFold(c.Name, name) })
+		if i < 0 {
+			return false, fmt.Errorf("migrate: expected a column %s in table %s, met none", name, r.Table)
+		}
+		c := all[i]
+		if _, helper := r.create.columns[HelperColumn(c.Name)]; helper || !c.Known || c.Encoding.Kind != target.Kind ||
+			target.Kind == Enum && (c.Encoding.True != target.True || c.Encoding.False != target.False) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// speaks reports whether a column is taken without being named.
+func (c BoolColumn) speaks(integers bool) bool {
+	return c.Known && (c.Encoding.Kind == Enum || c.Encoding.Kind == Bit || integers && c.Encoding.Kind == Integer)
 }
 
 // sessionMode asks for the sql_mode on a connection that we haven't set up.
@@ -129,32 +235,13 @@ func (r *BoolReport) setMode(mode string) {
 // inspect fills a report. With none named, integers says whether tinyint columns
 // are meant as well.
 func (s *boolSession) inspect(ctx context.Context, table string, columns []string, integers bool) (*BoolReport, error) {
-	r := &BoolReport{Server: s.server, Schema: s.schema}
-	var engine sql.NullString
-	var kind string
-	err := s.conn.QueryRowContext(ctx, `SELECT TABLE_NAME, TABLE_TYPE, ENGINE, IFNULL(DATA_LENGTH + INDEX_LENGTH, 0)
-		FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?`, table).Scan(&r.Table, &kind, &engine, &r.Bytes)
-	if err == sql.ErrNoRows {
-		return nil, fmt.Errorf("migrate: expected a table %s in database %s, met none", table, s.schema)
-	}
+	r, all, err := s.readTable(ctx, table)
 	if err != nil {
-		return nil, fmt.Errorf("migrate: inspecting %s: %w", table, err)
-	}
-	if kind != "BASE TABLE" {
-		return nil, fmt.Errorf("migrate: expected %s to be a table, met a %s", table, strings.ToLower(kind))
-	}
-	r.Engine = engine.String
-	if r.create, err = s.showCreate(ctx, r.Table); err != nil {
 		return nil, err
-	}
-	r.Create = r.create.text
-	all, err := s.columns(ctx, r)
-	if err != nil {
-		return nil, fmt.Errorf("migrate: inspecting %s: %w", table, err)
 	}
 	if len(columns) == 0 {
 		for _, c := range all {
-			if c.Known && (c.Encoding.Kind == Enum || c.Encoding.Kind == Bit || integers && c.Encoding.Kind == Integer) {
+			if c.speaks(integers) {
 				r.Columns = append(r.Columns, c)
 			}
 		}
@@ -178,6 +265,34 @@ func (s *boolSession) inspect(ctx context.Context, table string, columns []strin
 		return nil, fmt.Errorf("migrate: what depends on %s: %w", table, err)
 	}
 	return r, nil
+}
+
+// readTable reads the table and all its columns, no rows.
+func (s *boolSession) readTable(ctx context.Context, table string) (*BoolReport, []BoolColumn, error) {
+	r := &BoolReport{Server: s.server, Schema: s.schema}
+	var engine sql.NullString
+	var kind string
+	err := s.conn.QueryRowContext(ctx, `SELECT TABLE_NAME, TABLE_TYPE, ENGINE, IFNULL(DATA_LENGTH + INDEX_LENGTH, 0)
+		FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?`, table).Scan(&r.Table, &kind, &engine, &r.Bytes)
+	if err == sql.ErrNoRows {
+		return nil, nil, fmt.Errorf("migrate: expected a table %s in database %s, met none", table, s.schema)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("migrate: inspecting %s: %w", table, err)
+	}
+	if kind != "BASE TABLE" {
+		return nil, nil, fmt.Errorf("migrate: expected %s to be a table, met a %s", table, strings.ToLower(kind))
+	}
+	r.Engine = engine.String
+	if r.create, err = s.showCreate(ctx, r.Table); err != nil {
+		return nil, nil, err
+	}
+	r.Create = r.create.text
+	all, err := s.columns(ctx, r)
+	if err != nil {
+		return nil, nil, fmt.Errorf("migrate: inspecting %s: %w", table, err)
+	}
+	return r, all, nil
 }
 
 // columns reads every column of the table, and its primary key.
@@ -279,8 +394,14 @@ func (r *BoolReport) String() string {
 			b.WriteString("           and more\n")
 		}
 	}
+	if len(r.Columns) == 0 {
+		b.WriteString("  no column's type speaks for itself as a legacy boolean; name a char or varchar column to see what it holds\n")
+	}
 	for _, o := range r.Objects {
 		fmt.Fprintf(&b, "  %s %s: %s\n", o.Code, o.Name, o.Detail)
+	}
+	if r.Migration != nil {
+		fmt.Fprintf(&b, "  %s\n", r.Migration)
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -145,6 +146,80 @@ func TestBoolsRollback(t *testing.T) {
 					t.Errorf("expected %s for what was written after the swap, met %v", want, f.column("SELECT HEX(v) FROM t WHERE id < 10"))
 				}
 			})
+		}
+	})
+}
+
+// TestBoolsTwice: every step may be called again after its success, by the plan
+// that did it.
+func TestBoolsTwice(t *testing.T) {
+	onMySQL(t, func(t *testing.T, f *fixture) {
+		orderTable(f, 10)
+		create, sum := f.create("t"), f.checksum("t")
+		spec := BoolSpec{Table: "t"}
+		p := f.plan(spec)
+		done := func(want bool) {
+			t.Helper()
+			for _, spec := range []BoolSpec{spec, {Table: "t", Columns: []string{"v"}}} {
+				if got, err := BoolsDone(t.Context(), f.db, spec); err != nil || got != want {
+					t.Errorf("expected done to be %t, met %t, %v", want, got, err)
+				}
+			}
+		}
+		inspected := func(want BoolPhase) {
+			t.Helper()
+			r, err := InspectBools(t.Context(), f.db, "t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var met BoolPhase
+			if r.Migration != nil {
+				met = r.Migration.Phase
+			}
+			if met != want {
+				t.Errorf("expected the inspection to say %q, met %q", want, met)
+			}
+		}
+		done(false)
+		inspected("")
+		f.must(p.Prepare, p.Prepare)
+		f.phase(p, PhasePrepared)
+		done(false)
+		inspected(PhasePrepared)
+		f.must(fill(p), fill(p), verified(p), verified(p), p.Rollback, p.Rollback)
+		if got := f.create("t"); got != create || f.checksum("t") != sum {
+			t.Errorf("expected the original back, met\n%s", got)
+		}
+		inspected("")
+		f.must(p.Prepare, fill(p), p.Swap, p.Swap, verified(p))
+		f.phase(p, PhaseSwapped)
+		inspected(PhaseSwapped)
+		done(false)
+		sum = f.checksum("t")
+		f.must(p.Prepare, fill(p), p.Swap)
+		if got := f.checksum("t"); got != sum {
+			t.Errorf("expected the steps before the swap to change nothing after it, met the checksum %s, not %s", got, sum)
+		}
+		f.must(p.Cleanup)
+		create, sum = f.create("t"), f.checksum("t")
+		f.must(p.Cleanup, p.Cleanup, p.Swap, fill(p), p.Prepare)
+		if got := f.create("t"); got != create || f.checksum("t") != sum {
+			t.Errorf("expected nothing to change after the cleanup, met\n%s", got)
+		}
+		f.nothingLeft()
+		done(true)
+		inspected("")
+		if err := p.Rollback(t.Context()); !errors.Is(err, ErrOutOfOrder) {
+			t.Errorf("expected ErrOutOfOrder from a rollback after the cleanup, met %v", err)
+		}
+		f.exec("DROP TABLE t")
+		f.exec("CREATE TABLE t (id bigint NOT NULL PRIMARY KEY, v enum('Y','N') NOT NULL, w tinyint NOT NULL)")
+		back := BoolSpec{Table: "t", Target: "enum('N','Y')", Columns: []string{"v"}}
+		for columns, want := range map[string]bool{"v": true, "w": false} {
+			back.Columns = []string{columns}
+			if got, err := BoolsDone(t.Context(), f.db, back); err != nil || got != want {
+				t.Errorf("the way back of %s: expected %t, met %t, %v", columns, want, got, err)
+			}
 		}
 	})
 }

@@ -105,6 +105,14 @@ func newBoolsStep(name, short string, changes bool, step func(context.Context, i
 			}
 			defer done()
 			spec := migrate.BoolSpec{Table: flags.table, Columns: flags.columns, Target: flags.target}
+			if name == "swap" || name == "cleanup" { // a plan of what is finished can't be made
+				if done, err := migrate.BoolsDone(c.Context(), db, spec); err != nil {
+					return err
+				} else if done {
+					_, err = fmt.Fprintf(c.OutOrStdout(), "%s: nothing left to do; no migration is under way, and no column is left to move\n", flags.table)
+					return err
+				}
+			}
 			plan, err := migrate.PlanBools(c.Context(), db, spec, overrides...)
 			if err != nil {
 				return err
