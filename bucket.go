@@ -11,6 +11,7 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormflake/gormflake/generator"
 )
@@ -224,23 +225,37 @@ func (v valueColumn) Build(builder clause.Builder) {
 	if !ok {
 		return
 	}
-	if table, name, found := cutColumn(string(v)); found {
+	var field *schema.Field
+	if stmt.Schema != nil {
+		field = stmt.Schema.LookUpField(string(v))
+	}
+	known := field != nil && field.DBName != ""
+	if !known && v.expression() {
+		refuse(stmt, fmt.Errorf("%w: AggregateBy wants the name of a column, met the expression %q; give the table a generated column or a view that computes it", ErrNoKey, string(v)))
+		return
+	}
+	if table, name, found := cutColumn(string(v)); found && !known {
 		stmt.WriteQuoted(clause.Column{Table: table, Name: name})
 		return
 	}
 	column := clause.Column{Name: string(v)}
-	if stmt.Schema != nil {
-		field := stmt.Schema.LookUpField(string(v))
-		if field == nil || field.DBName == "" {
-			refuse(stmt, fmt.Errorf("%w: model %s has no column %q; want the name of a column, no expression, and \"table.column\" for one of another table", ErrNoKey, stmt.Schema.Name, string(v)))
-			return
-		}
+	switch {
+	case known:
 		column.Name = field.DBName
+	case stmt.Schema != nil:
+		refuse(stmt, fmt.Errorf("%w: model %s has no column %q; want the name of a column, and \"table.column\" for one of another table", ErrNoKey, stmt.Schema.Name, string(v)))
+		return
 	}
 	if stmt.Table != "" {
 		column.Table = clause.CurrentTable
 	}
 	stmt.WriteQuoted(column)
+}
+
+// expression reports whether the text computes something: a call, an operator, a
+// quoted name. Blanks and hyphens by themselves may be part of a name.
+func (v valueColumn) expression() bool {
+	return strings.ContainsAny(string(v), "()+*/%<>=|&^,;'\"`") || strings.Contains(string(v), " - ")
 }
 
 // bucketIndex writes the number of a row's bucket, from 0. Its numbers are

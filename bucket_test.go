@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -234,6 +235,19 @@ func TestBucketErrors(t *testing.T) {
 	} {
 		if !errors.Is(c.got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, c.got, c.want)
+		}
+	}
+	for _, expression := range []string{"value * 1.5", "measurements.value+1", "COALESCE(value, 0)", "value - id", `"value"`, "value%2"} {
+		for name, err := range map[string]error{
+			"with a model": aggregated(expression),
+			"without one": func() error {
+				_, err := AggregateBy(ctx, db.Table("measurements"), w.Column("measurements.id"), Every(time.Hour), expression)
+				return err
+			}(),
+		} {
+			if !errors.Is(err, ErrNoKey) || !strings.Contains(err.Error(), "met the expression") {
+				t.Errorf("%s %s: got %v, want an error that says it is an expression", expression, name, err)
+			}
 		}
 	}
 }

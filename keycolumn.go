@@ -54,7 +54,7 @@ func keyColumn(stmt *gorm.Statement, name string, foreign bool) (clause.Column, 
 		s = stmt.Schema
 	}
 	if name == "" {
-		field, err := primaryKey(stmt.DB, s, foreign)
+		field, err := primaryKey(stmt.DB, s, foreign, conditionAdvice)
 		if err != nil {
 			return clause.Column{}, false, err
 		}
@@ -89,31 +89,53 @@ func cutColumn(name string) (table, column string, found bool) {
 	return name[:i], name[i+1:], true
 }
 
+// keyAdvice is what a caller can do about a model without a key that will do, in
+// the words of its own API.
+type keyAdvice struct {
+	model  string // there is no model
+	column string // another column holds the ids
+	layout string // the database numbers the key, but its values are snowflakes
+}
+
+var (
+	// conditionAdvice is for windows, cursors, buckets and TimeOf.
+	conditionAdvice = keyAdvice{
+		model:  "; add Model(&T{}), or name the column with Column(\"table.column\")",
+		column: "; name a snowflake column with Column(\"name\")",
+		layout: "name a snowflake column with Column(\"name\"), or say with In(layout) that its ids are snowflakes all the same",
+	}
+
+	// tableAdvice is for what goes by the table's own key: partitions, retention.
+	tableAdvice = keyAdvice{
+		layout: "or, if its ids are snowflakes all the same, give the Layout that they have",
+	}
+
+	// pageAdvice is for Page, which takes any 64-bit key.
+	pageAdvice = keyAdvice{column: "; page by hand with After(id).Column(\"name\")"}
+)
+
 // primaryKey returns a model's one 64-bit primary key. Unless the ids are of
 // someone else's making, the database must not number it.
-func primaryKey(db *gorm.DB, s *schema.Schema, foreign bool) (*schema.Field, error) {
+func primaryKey(db *gorm.DB, s *schema.Schema, foreign bool, advice keyAdvice) (*schema.Field, error) {
 	fail := func(format string, args ...any) (*schema.Field, error) {
 		return nil, fmt.Errorf("%w: %s", ErrNoKey, fmt.Sprintf(format, args...))
 	}
 	if s == nil {
-		return fail("the statement has no model; add Model(&T{}), or name the column with Column(\"table.column\")")
+		return fail("the statement has no model%s", advice.model)
 	}
 	switch len(s.PrimaryFields) {
 	case 0:
-		return fail("model %s has no primary key; name a snowflake column with Column(\"name\")", s.Name)
+		return fail("model %s has no primary key; want one of int64 or uint64, such as gormflake.ID%s", s.Name, advice.column)
 	case 1:
 	default:
-		return fail("model %s has a composite key of %d fields; name the one that holds snowflake ids with Column(\"name\")",
-			s.Name, len(s.PrimaryFields))
+		return fail("model %s has a composite key of %d fields; want one field of int64 or uint64%s", s.Name, len(s.PrimaryFields), advice.column)
 	}
 	field := s.PrimaryFields[0]
 	switch {
 	case !holdsInt64(field):
-		return fail("the key %s.%s is a %s; want an int64 or uint64, such as gormflake.ID, or name a snowflake column with Column(\"name\")",
-			s.Name, field.Name, field.FieldType)
+		return fail("the key %s.%s is a %s; want an int64 or uint64, such as gormflake.ID%s", s.Name, field.Name, field.FieldType, advice.column)
 	case !foreign && (taggedAutoIncrement(field) || field.AutoIncrement && !filled(db, s, field)):
-		return fail("the database numbers the key %s.%s, and no plugin fills it; make it a gormflake.ID, name a snowflake column with Column(\"name\"), or say with In(layout) that its ids are snowflakes all the same",
-			s.Name, field.Name)
+		return fail("the database numbers the key %s.%s, and no plugin fills it; make it a gormflake.ID, %s", s.Name, field.Name, advice.layout)
 	}
 	return field, nil
 }

@@ -149,7 +149,7 @@ func newPager[T any](ctx context.Context, db *gorm.DB, args PageArgs) (*pager[T]
 	if err := stmt.Parse(new(T)); err != nil {
 		return nil, fmt.Errorf("gormflake: page: %w", err)
 	}
-	field, err := primaryKey(db, stmt.Schema, true)
+	field, err := primaryKey(db, stmt.Schema, true, pageAdvice)
 	if err != nil {
 		return nil, err
 	}

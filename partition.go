@@ -246,7 +246,7 @@ func newPartitioner(ctx context.Context, db *gorm.DB, model any, layout generato
 	if err := stmt.Parse(model); err != nil {
 		return nil, fmt.Errorf("gormflake: partitions: %w", err)
 	}
-	field, err := primaryKey(db, stmt.Schema, layout != generator.Layout{})
+	field, err := primaryKey(db, stmt.Schema, layout != generator.Layout{}, tableAdvice)
 	if err != nil {
 		return nil, err
 	}

@@ -327,6 +327,9 @@ func TestPartitionRefusals(t *testing.T) {
 			t.Errorf("got %v\nwant %v with %q", err, want, text)
 		}
 	}
+	type numbered struct {
+		ID int64 `gorm:"primaryKey;autoIncrement"`
+	}
 	planned := func(db *gorm.DB, model any, opts PartitionOptions) error {
 		_, err := PlanPartitions(ctx, db, model, opts)
 		return err
@@ -345,6 +348,12 @@ func TestPartitionRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 		refused(t, planned(db, &text{}, opts), ErrNoKey, "string")
+		for _, err := range []error{planned(db, &numbered{}, opts), dropped(db, &numbered{}, day(1))} {
+			refused(t, err, ErrNoKey, "give the Layout that they have")
+			if strings.Contains(err.Error(), "Column(") || strings.Contains(err.Error(), "In(") {
+				t.Errorf("a partition's error names what a window has: %v", err)
+			}
+		}
 		if db.Name() == "postgres" {
 			refused(t, planned(db, &reading{}, opts), ErrPartition, "in place")
 			if err := db.Exec("CREATE TABLE listed (id bigint) PARTITION BY LIST (id)").Error; err != nil {

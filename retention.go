@@ -112,7 +112,7 @@ func newRetention(ctx context.Context, db *gorm.DB, model any, t time.Time, opts
 		r.table = stmt.Table
 	}
 	hasLayout := opts.Layout != generator.Layout{}
-	if _, err := primaryKey(db, r.schema, hasLayout); err != nil {
+	if _, err := primaryKey(db, r.schema, hasLayout, tableAdvice); err != nil {
 		return nil, err
 	}
 	if hasLayout {

@@ -226,6 +226,9 @@ func TestRetentionErrors(t *testing.T) {
 	if err := db.Exec("CREATE TABLE narrow (id bigint)").Error; err != nil {
 		t.Fatal(err)
 	}
+	type numbered struct {
+		ID int64 `gorm:"primaryKey;autoIncrement"`
+	}
 	del := func(db *gorm.DB, model any, at time.Time, opts RetentionOptions) error {
 		_, err := DeleteBefore(ctx, db, model, at, opts)
 		return err
@@ -240,6 +243,7 @@ func TestRetentionErrors(t *testing.T) {
 	}{
 		"a zero time":        {del(db, &event{}, time.Time{}, RetentionOptions{}), ErrWindow, "zero time.Time"},
 		"a string key":       {del(db, &text{}, day(1), RetentionOptions{}), ErrNoKey, "string"},
+		"a numbered key":     {del(db, &numbered{}, day(1), RetentionOptions{}), ErrNoKey, "make it a gormflake.ID, or, if its ids are snowflakes all the same, give the Layout"},
 		"no layout":          {del(memory(t), &event{}, day(1), RetentionOptions{}), ErrNoLayout, ""},
 		"a negative size":    {del(db, &event{}, day(1), RetentionOptions{BatchSize: -1}), ErrRetention, "-1"},
 		"a limit":            {del(db.Limit(5), &event{}, day(1), RetentionOptions{}), ErrRetention, "LIMIT"},
