@@ -14,7 +14,7 @@ import (
 
 func main() {
 	testing.Init()
-	rounds := flag.Int("rounds", 3, "how often everything is measured; the best round counts, or the median of windows")
+	rounds := flag.Int("rounds", 3, "how often everything is measured; the best round counts")
 	rows := flag.Int("rows", 10_000, "rows per batch of the insert benchmark")
 	windowRows := flag.Int("window-rows", 2_000_000, "rows in each table of the comparison of time windows")
 	flag.Parse()

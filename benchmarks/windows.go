@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -64,8 +63,8 @@ func windows(out io.Writer, rounds, rows int) error {
 			return fmt.Errorf("%s: %w", kind, err)
 		}
 		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t\n", kind,
-			c.aggregate.ratio(), c.find.ratio(), c.count.ratio(), c.insert.ratio(), float64(c.size[0])/float64(c.size[1]),
-			c.aggregate.ms(), c.find.ms(), float64(c.insert[0].Microseconds())/1000/float64(max(rows/windowBatch, 1)))
+			c.aggregate.all().ratio(), c.find.all().ratio(), c.count.all().ratio(), c.insert.ratio(), float64(c.size[0])/float64(c.size[1]),
+			c.aggregate.all().ms(windowShare), c.find.all().ms(windowShare), c.insert.ms(rows/windowBatch))
 	}
 	return w.Flush()
 }
@@ -73,33 +72,31 @@ func windows(out io.Writer, rounds, rows int) error {
 // versus is the time that both sides took: ours and theirs.
 type versus [2]time.Duration
 
-func (v versus) ratio() float64 { return float64(v[1]) / float64(v[0]) }
+func (v versus) ratio() float64   { return float64(v[1]) / float64(v[0]) }
+func (v versus) ms(n int) float64 { return float64(v[0].Microseconds()) / 1000 / float64(max(n, 1)) }
 
-// pairs are questions that both sides answered, one right after the other, so
-// that whatever else the machine did met both alike.
-type pairs []versus
+// windowTimes are the times that each of the windows took.
+type windowTimes [windowShare]versus
 
-// ratio is the median of how many times longer theirs took.
-func (p pairs) ratio() float64 {
-	return median(p, versus.ratio)
-}
-
-// ms is the median of our times, in milliseconds.
-func (p pairs) ms() float64 {
-	return median(p, func(v versus) float64 { return float64(v[0].Microseconds()) / 1000 })
-}
-
-func median(p pairs, of func(versus) float64) float64 {
-	all := make([]float64, len(p))
-	for i, v := range p {
-		all[i] = of(v)
+// best keeps the shorter times: other programs can only make a round slower.
+func (w *windowTimes) best(tile int, took versus) {
+	for side, t := range took {
+		if old := w[tile][side]; old == 0 || t < old {
+			w[tile][side] = t
+		}
 	}
-	slices.Sort(all)
-	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+}
+
+// all is the time that all the windows took.
+func (w *windowTimes) all() (sum versus) {
+	for _, v := range w {
+		sum[0], sum[1] = sum[0]+v[0], sum[1]+v[1]
+	}
+	return sum
 }
 
 type comparison struct {
-	aggregate, find, count pairs
+	aggregate, find, count windowTimes
 	insert                 versus
 	size                   [2]int64 // bytes, with indexes
 }
@@ -130,14 +127,14 @@ func compareWindows(kind servers.Kind, rounds, rows int) (c comparison, err erro
 	}
 	// The windows tile the table, and every round asks for each of them once, in
 	// an order of its own: an application's windows move with its clock. Were one
-	// asked for again and again, InnoDB's adaptive hash index, which MySQL has
-	// switched on, would answer from what the last time built.
+	// asked for several times in a row, InnoDB's adaptive hash index, which MySQL
+	// has switched on, would answer from what the time before has built.
 	width := last.Sub(first) / windowShare
 	r := rand.New(rand.NewPCG(1, 2))
 	for round := range rounds {
 		for turn, tile := range r.Perm(windowShare) {
 			from := first.Add(time.Duration(tile) * width)
-			if err := measureWindow(db, from, from.Add(width), round+turn, &c); err != nil {
+			if err := measureWindow(db, from, from.Add(width), tile, round+turn, &c); err != nil {
 				return c, err
 			}
 		}
@@ -231,7 +228,7 @@ func tableSize(db *gorm.DB, table string) (size int64, err error) {
 }
 
 // measureWindow asks both tables for one window. An even turn asks ours first.
-func measureWindow(db *gorm.DB, from, to time.Time, turn int, c *comparison) error {
+func measureWindow(db *gorm.DB, from, to time.Time, tile, turn int, c *comparison) error {
 	type sums struct{ Sum, N, Most int64 }
 	var aggregates [2]sums
 	var counts [2]int64
@@ -243,7 +240,7 @@ func measureWindow(db *gorm.DB, from, to time.Time, turn int, c *comparison) err
 	}
 	const columns = "SUM(value) AS sum, COUNT(*) AS n, MAX(sensor) AS most"
 	for _, m := range []struct {
-		into *pairs
+		into *windowTimes
 		run  [2]func() error
 	}{
 		{&c.aggregate, [2]func() error{
@@ -267,7 +264,7 @@ func measureWindow(db *gorm.DB, from, to time.Time, turn int, c *comparison) err
 				return err
 			}
 		}
-		*m.into = append(*m.into, took)
+		m.into.best(tile, took)
 	}
 	if n := int64(len(ours)); aggregates[0] != aggregates[1] || counts[0] != counts[1] || len(ours) != len(theirs) || n != counts[0] || n != aggregates[0].N || n == 0 {
 		return fmt.Errorf("both tables hold the same rows, yet a window has %+v, %v, %d and %d", aggregates, counts, len(ours), len(theirs))
