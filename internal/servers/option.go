@@ -10,6 +10,7 @@ type options struct {
 	values  map[string]string
 	args    []string
 	durable bool
+	primary string // what a standby follows
 }
 
 // Setting gives the server a setting, replacing the harness's own:
@@ -36,6 +37,12 @@ func Args(args ...string) Option {
 // included, but not the machine's; that makes tests several times faster.
 func Durable() Option {
 	return func(o *options) { o.durable = true }
+}
+
+// StandbyOf starts a Postgres as a hot standby of the one at primary, a host
+// and port, which it copies and then follows. Promote it with pg_promote.
+func StandbyOf(primary string) Option {
+	return func(o *options) { o.primary = primary }
 }
 
 func newOptions(lists ...[]Option) options {

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"net"
 	"path/filepath"
 	"sort"
 	"strconv"
@@ -47,6 +48,14 @@ func (s *postgresServer) defaults(p *Process) []Option {
 }
 
 func (s *postgresServer) initialise(ctx context.Context, p *Process) error {
+	if p.opts.primary != "" {
+		host, port, err := net.SplitHostPort(p.opts.primary)
+		if err != nil {
+			return err
+		}
+		return p.run(ctx, filepath.Join(filepath.Dir(s.initdb), "pg_basebackup"), "-D", p.path("data"),
+			"-h", host, "-p", port, "-U", "postgres", "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+	}
 	return p.run(ctx, s.initdb, "-D", p.path("data"), "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8", "--locale=C")
 }
 

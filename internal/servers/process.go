@@ -83,6 +83,9 @@ func Start(ctx context.Context, kind Kind, opts ...Option) (*Process, error) {
 		return nil, err
 	}
 	p.opts = newOptions(opts) // the defaults depend on Durable
+	if p.opts.primary != "" && kind != Postgres {
+		return nil, errors.Join(fmt.Errorf("servers: StandbyOf wants a Postgres, got %s; give another kind its replication by statements", kind), p.Close())
+	}
 	p.opts = newOptions(r.defaults(p), opts)
 	fail := func(err error) (*Process, error) {
 		return nil, errors.Join(err, p.Close())

@@ -257,3 +257,40 @@ func TestSettings(t *testing.T) {
 		}
 	})
 }
+
+func TestStandbyOf(t *testing.T) {
+	if _, err := servers.Start(t.Context(), servers.Redis, servers.StandbyOf("127.0.0.1:1")); err == nil || errors.Is(err, servers.ErrUnavailable) || !strings.Contains(err.Error(), "wants a Postgres") {
+		t.Errorf("a standby of another kind: %v; want it refused", err)
+	}
+	primary := servers.Private(t, servers.Postgres)
+	standby := servers.Private(t, servers.Postgres, servers.StandbyOf(primary.Process().Addr()))
+	dsn := primary.Database(t)
+	name, _, _ := strings.Cut(dsn[strings.LastIndex(dsn, "/")+1:], "?")
+	db := standby.OpenSQL(t, standby.Process().DSN(""))
+	recovering := func() (recovering bool) {
+		if err := db.QueryRowContext(t.Context(), "SELECT pg_is_in_recovery()").Scan(&recovering); err != nil {
+			t.Fatal(err)
+		}
+		return recovering
+	}
+	if !recovering() {
+		t.Error("the standby is none")
+	}
+	arrived := func() (n int) {
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM pg_database WHERE datname=$1", name).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for deadline := time.Now().Add(time.Minute); arrived() == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the primary's database did not arrive within a minute")
+		}
+	}
+	if _, err := db.ExecContext(t.Context(), "SELECT pg_promote()"); err != nil {
+		t.Fatal(err)
+	}
+	if recovering() {
+		t.Error("the standby was promoted and recovers still")
+	}
+}
