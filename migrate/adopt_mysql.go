@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -111,6 +112,11 @@ func (a *mysqlAdopter) references(ctx context.Context, r *AdoptReport, spec Adop
 		}
 		return nil
 	}
+	comments, away, err := a.comments(ctx)
+	if err != nil {
+		return err
+	}
+	r.comments = comments
 	for _, ref := range spec.References {
 		if err := add(ref, true); err != nil {
 			return err
@@ -127,6 +133,14 @@ func (a *mysqlAdopter) references(ctx context.Context, r *AdoptReport, spec Adop
 				return err
 			}
 			r.ForeignKeys = append(r.ForeignKeys, k)
+		}
+		for _, k := range awayFrom(away, at) {
+			if err := add(Reference{k.Table, k.Column}, false); err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(r.ForeignKeys, k.same) {
+				r.away = append(r.away, k)
+			}
 		}
 	}
 	return a.outgoing(ctx, r)
@@ -282,7 +296,7 @@ func (a *mysqlAdopter) backward(_ context.Context, was, now *AdoptReport, narrow
 // change brings every column to the definition that target gives it: foreign
 // keys leave first, where types change, and come back last.
 func (a *mysqlAdopter) change(was, now *AdoptReport, target func(AdoptColumn) string, retype, number string) (all []AdoptStatement) {
-	retypes := false
+	retypes, comments := false, maps.Clone(now.comments)
 	var changes []AdoptStatement
 	for _, table := range now.tables() {
 		step, locks := number, locksCopy
@@ -309,13 +323,13 @@ func (a *mysqlAdopter) change(was, now *AdoptReport, target func(AdoptColumn) st
 	if retypes {
 		back = was.ForeignKeys
 		for _, k := range now.ForeignKeys {
-			all = append(all, AdoptStatement{Step: "release", Table: k.Table, SQL: []string{"ALTER TABLE " + quoteName(k.Table) + " DROP FOREIGN KEY " + quoteName(k.Name)},
+			all = append(all, AdoptStatement{Step: "release", Table: k.Table, SQL: []string{"ALTER TABLE " + quoteName(k.Table) + " DROP FOREIGN KEY " + quoteName(k.Name) + comments.left(k)},
 				Ladder: ladder[:1], Locks: locksInplace})
 		}
 	}
 	all = append(all, changes...)
 	for _, k := range back {
-		all = append(all, AdoptStatement{Step: "bind", Table: k.Table, SQL: []string{"ALTER TABLE " + quoteName(k.Table) + " ADD " + k.Definition},
+		all = append(all, AdoptStatement{Step: "bind", Table: k.Table, SQL: []string{"ALTER TABLE " + quoteName(k.Table) + " ADD " + k.Definition + comments.back(k)},
 			Ladder: ladder, Locks: locksInplace + "; the rows are looked at afterwards"})
 	}
 	return all

@@ -124,6 +124,9 @@ func (p *AdoptPlan) readNow(ctx context.Context, a adopter) (*AdoptReport, error
 		return nil, err
 	}
 	p.Begun, p.Report, p.now, p.Refusals, p.Statements = was != nil, now, now, now.Refusals, nil
+	if was == nil && len(now.away) > 0 {
+		p.Report = now.withoutJournal()
+	}
 	if was != nil {
 		same := func(a, b AdoptColumn) bool { return a.same(b) }
 		merged := *was
@@ -226,7 +229,9 @@ func (p *AdoptPlan) Apply(ctx context.Context) error {
 // all stay 64 bits wide, since no row is dropped or renumbered. On MySQL and
 // SQLite new numbers then follow the largest id of the table, on Postgres the
 // largest old one. It needs the journal that Apply wrote; without it, and on a table that
-// was changed since, the error is ErrOutOfOrder.
+// was changed since, the error is ErrOutOfOrder. An online widening of Postgres is
+// taken back online: before the swap by dropping the second columns, which needs no
+// journal, after it by the same move to the old types, which may be refused.
 func (p *AdoptPlan) Rollback(ctx context.Context) error {
 	return p.locked(ctx, func(a adopter) error {
 		statements, err := p.backward(ctx, a)
@@ -264,7 +269,7 @@ func (p *AdoptPlan) backward(ctx context.Context, a adopter) ([]AdoptStatement, 
 	if err != nil {
 		return nil, err
 	}
-	if !p.Begun {
+	if online := now.state != nil && now.state.begun(now); !p.Begun && !online {
 		return nil, fmt.Errorf("%w: expected a row of table %s in %s, which Apply writes; there is nothing to roll back", ErrOutOfOrder, p.spec.Table, adoptJournal)
 	}
 	narrow, err := narrowable(ctx, a, p.Report)
@@ -304,6 +309,9 @@ func (p *AdoptPlan) runAll(ctx context.Context, a adopter, step string, all []Ad
 		if err == nil && p.hook != nil {
 			err = p.hook(s)
 		}
+		if err == nil { // somebody may have dropped the journal meanwhile
+			err = p.keep(ctx, a)
+		}
 		if err == nil {
 			err = a.run(ctx, s)
 		}
@@ -313,6 +321,15 @@ func (p *AdoptPlan) runAll(ctx context.Context, a adopter, step string, all []Ad
 		applied = append(applied, s.SQL...)
 	}
 	return nil
+}
+
+// keep enters the table as it was again, should the journal have lost it.
+func (p *AdoptPlan) keep(ctx context.Context, a adopter) error {
+	was, err := readAdoption(ctx, a, p.spec.Table)
+	if err != nil || was != nil {
+		return err
+	}
+	return writeAdoption(ctx, a, p.spec.Table, p.Report, false)
 }
 
 func (p *AdoptPlan) locked(ctx context.Context, do func(adopter) error) error {
@@ -343,9 +360,9 @@ type AdoptVerification struct {
 func (v *AdoptVerification) OK() bool { return len(v.Problems) == 0 }
 
 // Verify looks whether every column is 64 bits wide, nothing numbers the key any
-// more, every foreign key stands, and none of its rows lacks its parent. It
-// reads the tables but locks nothing. With problems the error matches
-// ErrNotAdopted, beside the verification.
+// more (unless the spec keeps the numbering), every foreign key stands, and none
+// of its rows lacks its parent. It reads the tables but locks nothing. With
+// problems the error matches ErrNotAdopted, beside the verification.
 func (p *AdoptPlan) Verify(ctx context.Context) (*AdoptVerification, error) {
 	a, err := openAdopter(ctx, p.db, p.spec)
 	if err != nil {

@@ -281,11 +281,45 @@ func (a *postgresAdopter) hazards(ctx context.Context, r *AdoptReport) error {
 	if narrow {
 		r.hazard("cached-plans", `a connection that has SELECT * of these tables prepared fails once with "cached plan must not change result type"; pgx prepares it anew after that`)
 	}
+	if err := a.leftovers(ctx, r); err != nil {
+		return err
+	}
 	if r.Widening == WidenOnline {
 		r.hazard("column-order", "a widened column becomes the last of its table, and meanwhile there is one more: programs that insert without a list of columns, or scan SELECT * by position, must name their columns first")
 	}
 	if r.Key.Numbering != "" && !a.spec.KeepNumbering {
 		r.hazard("numbering", "after the step unnumber, programs that leave the key out fail; until then they get old numbers, which no snowflake id equals")
+	}
+	return nil
+}
+
+// leftovers looks for columns on their way to another type that no adoption in the
+// journal knows, which may belong to this one if the journal was lost.
+func (a *postgresAdopter) leftovers(ctx context.Context, r *AdoptReport) error {
+	all, err := read(ctx, a.conn, `SELECT c.relname, g.tgname FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid
+		WHERE c.relnamespace = current_schema()::regnamespace AND starts_with(g.tgname, $1) ORDER BY 1, 2`,
+		func(rows *sql.Rows) (ref Reference, err error) {
+			err = rows.Scan(&ref.Table, &ref.Column)
+			return ref, err
+		}, triggerPrefix)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	known := r.columns()
+	others, err := readAdoptions(ctx, a)
+	if err != nil {
+		return err
+	}
+	for _, o := range others {
+		known = append(known, o.columns()...)
+	}
+	for _, ref := range all {
+		if !slices.ContainsFunc(known, func(c AdoptColumn) bool {
+			return c.Table == ref.Table && pgName(triggerPrefix+c.Column, "") == ref.Column
+		}) {
+			column := Reference{ref.Table, strings.TrimPrefix(ref.Column, triggerPrefix)}
+			r.hazard("journal", "%s is on its way to another type, and %s doesn't say why; if it holds this table's keys, declare it as a reference (--reference %s)", column, adoptJournal, column)
+		}
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func newPgFill(version int, t *pgTable, units []*pgUnit) *pgFill {
 	}
 	f.sets, f.differs = strings.Join(sets, ", "), strings.Join(differs, " OR ")
 	for _, g := range t.triggers {
-		f.silent = f.silent || g.fires() && !strings.HasPrefix(g.name, "zz_gormflake_")
+		f.silent = f.silent || g.fires() && !strings.HasPrefix(g.name, triggerPrefix)
 	}
 	return f
 }

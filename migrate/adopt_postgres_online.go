@@ -43,7 +43,7 @@ type pgUnit struct {
 func (u *pgUnit) reference() Reference { return Reference{u.table.name, u.base.name} }
 
 func (u *pgUnit) shadowName() string   { return u.base.name + shadowSuffix }
-func (u *pgUnit) triggerName() string  { return pgName("zz_gormflake_"+u.base.name, "") }
+func (u *pgUnit) triggerName() string  { return pgName(triggerPrefix+u.base.name, "") }
 func (u *pgUnit) functionName() string { return pgName(u.table.name+"_"+u.base.name, shadowSuffix) }
 func (u *pgUnit) checkName() string    { return pgName(u.base.name, shadowSuffix+"_check") }
 
@@ -272,18 +272,15 @@ func (m *pgMove) twinDefinition(t *pgTable, x pgIndex, name string) string {
 	if strings.HasPrefix(head, "CREATE UNIQUE ") {
 		unique = "UNIQUE "
 	}
-	if plainName.MatchString(name) {
-		return "CREATE " + unique + "INDEX " + name + on + " USING " + pgRename(columns, m.shadows(t))
-	}
-	return "CREATE " + unique + "INDEX " + doubleQuoted(name) + on + " USING " + pgRename(columns, m.shadows(t))
+	return "CREATE " + unique + "INDEX " + pgQuoted(name) + on + " USING " + pgRename(columns, m.shadows(t))
 }
 
 // headings maps columns of a table, first or second ones, to those that will have
 // the names in the end. touched says that one of them belongs to a unit.
-func (m *pgMove) headings(table string, columns []string) (to []string, touched bool) {
+func (m *pgMove) headings(table int64, columns []string) (to []string, touched bool) {
 	for _, name := range columns {
 		for _, u := range m.units {
-			if u.table.name == table && (name == u.base.name || name == u.shadowName()) {
+			if u.table.oid == table && (name == u.base.name || name == u.shadowName()) {
 				name, touched = u.heading(), true
 			}
 		}
@@ -300,11 +297,11 @@ func (m *pgMove) foreignKeys() {
 	var bind, validate, release []AdoptStatement
 	s := m.r.state
 	for _, k := range s.keys {
-		if slices.ContainsFunc(s.keys, func(o pgForeignKey) bool { return o.table == k.table && pgName(o.name, shadowSuffix) == k.name }) {
+		if slices.ContainsFunc(s.keys, func(o pgForeignKey) bool { return o.tableOID == k.tableOID && pgName(o.name, shadowSuffix) == k.name }) {
 			continue // a twin, which is seen with its own
 		}
-		from, a := m.headings(k.table, k.columns)
-		to, b := m.headings(k.to, k.toColumns)
+		from, a := m.headings(k.tableOID, k.columns)
+		to, b := m.headings(k.toOID, k.toColumns)
 		if !a && !b {
 			continue
 		}
@@ -312,7 +309,7 @@ func (m *pgMove) foreignKeys() {
 		name := pgName(k.name, shadowSuffix)
 		table := "ALTER TABLE " + doubleQuoted(k.table) + " "
 		drop := func(name string) string { return table + "DROP CONSTRAINT " + doubleQuoted(name) }
-		twin := s.key(k.table, name)
+		twin := s.key(k.tableOID, name)
 		if goes(k) || twin != nil && !goes(*twin) {
 			if twin != nil {
 				release = append(release, AdoptStatement{Step: "release", Table: k.table, Locks: locksRelease, SQL: []string{drop(name)}, several: true})
@@ -333,7 +330,9 @@ func (m *pgMove) foreignKeys() {
 				table + "VALIDATE CONSTRAINT " + doubleQuoted(name)}})
 		}
 		change := []string{drop(k.name), table + "RENAME CONSTRAINT " + doubleQuoted(name) + " TO " + doubleQuoted(k.name)}
-		if moving := m.shadows(m.r.state.tables[k.table]); slices.ContainsFunc(k.columns, func(c string) bool { return moving(c) != c }) {
+		if slices.ContainsFunc(m.units, func(u *pgUnit) bool {
+			return u.table.oid == k.tableOID && !u.discards() && slices.Contains(k.columns, u.base.name)
+		}) {
 			m.changes[k.table] = append(m.changes[k.table], pgKeyChange{k, change})
 			continue
 		}
@@ -355,7 +354,7 @@ func (m *pgMove) actions(k pgForeignKey) string {
 				if !slices.Contains(k.columns, name) {
 					return name
 				}
-				to, _ := m.headings(k.table, []string{name})
+				to, _ := m.headings(k.tableOID, []string{name})
 				return to[0]
 			})
 		}
@@ -376,7 +375,7 @@ func (m *pgMove) swap(t *pgTable) {
 	alter := "ALTER TABLE " + table + " "
 	locks, bound := []string{table}, []string{}
 	for _, change := range m.changes[t.name] {
-		if !slices.Contains(locks, change.key.toSQL) && change.key.to != t.name {
+		if !slices.Contains(locks, change.key.toSQL) && change.key.toOID != t.oid {
 			locks = append(locks, change.key.toSQL)
 		}
 		bound = append(bound, change.sql...)

@@ -43,8 +43,8 @@ func (a *postgresAdopter) obstacles(ctx context.Context, r *AdoptReport, units [
 	}
 	for _, k := range s.keys {
 		for _, u := range units {
-			from := k.table == u.table.name && (slices.Contains(k.columns, u.base.name) || slices.Contains(k.columns, u.shadowName()))
-			to := k.to == u.table.name && (slices.Contains(k.toColumns, u.base.name) || slices.Contains(k.toColumns, u.shadowName()))
+			from := k.tableOID == u.table.oid && (slices.Contains(k.columns, u.base.name) || slices.Contains(k.columns, u.shadowName()))
+			to := k.toOID == u.table.oid && (slices.Contains(k.toColumns, u.base.name) || slices.Contains(k.toColumns, u.shadowName()))
 			if (from || to) && len(k.columns) > 1 && !slices.ContainsFunc(r.Refusals, func(x Refusal) bool { return x.Name == k.name }) {
 				r.refuse("foreign-key", u.reference().String(), k.name, "the foreign key "+k.name+" is of several columns", "drop it first, and declare its column as a reference"+orRewrite)
 			}

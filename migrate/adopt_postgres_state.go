@@ -55,13 +55,17 @@ type pgIndex struct {
 // pgForeignKey is one as it stands, whichever columns it leads between.
 type pgForeignKey struct {
 	table, name, definition string
-	to, toSQL               string // the table's plain name, and as a statement finds it
+	toSQL                   string // the other table as a statement finds it
+	tableOID, toOID         int64
 	columns, toColumns      []string
 	valid                   bool
 }
 
 // shadowSuffix ends the names of whatever an online widening makes.
 const shadowSuffix = "__gf"
+
+// triggerPrefix begins the names of its triggers, so that they fire last.
+const triggerPrefix = "zz_gormflake_"
 
 // longestName is what Postgres keeps of an identifier, in bytes.
 const longestName = 63
@@ -112,9 +116,9 @@ func (t *pgTable) rangeKey() string {
 	return ""
 }
 
-func (s *pgState) key(table, name string) *pgForeignKey {
+func (s *pgState) key(table int64, name string) *pgForeignKey {
 	for i, k := range s.keys {
-		if k.table == table && k.name == name {
+		if k.tableOID == table && k.name == name {
 			return &s.keys[i]
 		}
 	}
@@ -140,14 +144,14 @@ func (a *postgresAdopter) readState(ctx context.Context, r *AdoptReport) (*pgSta
 		s.tables[name] = t
 		oids = append(oids, fmt.Sprint(t.oid))
 	}
-	s.keys, err = read(ctx, a.conn, `SELECT t.relname, f.conname, pg_get_constraintdef(f.oid), p.relname, f.confrelid::regclass::text, f.convalidated,
+	s.keys, err = read(ctx, a.conn, `SELECT t.relname, f.conname, pg_get_constraintdef(f.oid), f.conrelid::bigint, f.confrelid::bigint, f.confrelid::regclass::text, f.convalidated,
 			(SELECT string_agg(c.attname, E'\x01' ORDER BY k.n) FROM unnest(f.conkey) WITH ORDINALITY k(att, n) JOIN pg_attribute c ON c.attrelid = f.conrelid AND c.attnum = k.att),
 			(SELECT string_agg(c.attname, E'\x01' ORDER BY k.n) FROM unnest(f.confkey) WITH ORDINALITY k(att, n) JOIN pg_attribute c ON c.attrelid = f.confrelid AND c.attnum = k.att)
-		FROM pg_constraint f JOIN pg_class t ON t.oid = f.conrelid JOIN pg_class p ON p.oid = f.confrelid
+		FROM pg_constraint f JOIN pg_class t ON t.oid = f.conrelid
 		WHERE f.contype = 'f' AND f.conparentid = 0 AND (f.conrelid::bigint = ANY ($1::bigint[]) OR f.confrelid::bigint = ANY ($1::bigint[])) ORDER BY 1, 2`,
 		func(rows *sql.Rows) (k pgForeignKey, err error) {
 			var from, to string
-			err = rows.Scan(&k.table, &k.name, &k.definition, &k.to, &k.toSQL, &k.valid, &from, &to)
+			err = rows.Scan(&k.table, &k.name, &k.definition, &k.tableOID, &k.toOID, &k.toSQL, &k.valid, &from, &to)
 			k.columns, k.toColumns = strings.Split(from, "\x01"), strings.Split(to, "\x01")
 			return k, err
 		}, "{"+strings.Join(oids, ",")+"}")
@@ -243,7 +247,7 @@ func read[T any](ctx context.Context, conn *sql.Conn, query string, scan func(*s
 // not, strings, and every other sign by itself.
 var pgWord = regexp.MustCompile(`(?s)"(?:[^"]|"")*"|'(?:[^']|'')*'|[A-Za-z_\x{80}-\x{10ffff}][0-9A-Za-z_$\x{80}-\x{10ffff}]*|.`)
 
-// names says whether the expression has the name of a column in it.
+// pgNames says whether the expression has the name of a column in it.
 func pgNames(expression, column string) bool {
 	return slices.ContainsFunc(pgWord.FindAllString(expression, -1), func(word string) bool { return word == column || word == doubleQuoted(column) })
 }
@@ -256,13 +260,18 @@ func pgRename(text string, to func(column string) string) string {
 			name = strings.ReplaceAll(word[1:len(word)-1], `""`, `"`)
 		}
 		if renamed := to(name); renamed != name && !strings.HasPrefix(word, "'") {
-			if word == name && plainName.MatchString(renamed) {
-				return renamed
-			}
-			return doubleQuoted(renamed)
+			return pgQuoted(renamed)
 		}
 		return word
 	})
+}
+
+// pgQuoted is a name as Postgres prints it, unless it is a keyword.
+func pgQuoted(name string) string {
+	if plainName.MatchString(name) {
+		return name
+	}
+	return doubleQuoted(name)
 }
 
 var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)

@@ -24,6 +24,9 @@ type AdoptReport struct {
 	Refusals    []Refusal         // why no plan can be carried out
 
 	state *pgState // Postgres only: the tables in detail
+
+	comments commenter         // MySQL only
+	away     []AdoptForeignKey // MySQL only: what the comments tell of them
 }
 
 // AdoptColumn is a key or a column that holds keys.

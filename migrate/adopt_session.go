@@ -89,6 +89,26 @@ func readAdoption(ctx context.Context, a adopter, table string) (*AdoptReport, e
 	return r, nil
 }
 
+// readAdoptions returns the reports of all tables.
+func readAdoptions(ctx context.Context, a adopter) (all []*AdoptReport, err error) {
+	exists, err := hasJournal(ctx, a)
+	if err != nil || !exists {
+		return nil, err
+	}
+	found, err := texts(ctx, a.db(), "SELECT report FROM "+adoptJournal+" ORDER BY table_name")
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range found {
+		r := new(AdoptReport)
+		if err := json.Unmarshal([]byte(text), r); err != nil {
+			return nil, fmt.Errorf("migrate: a row of %s: %w", adoptJournal, err)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
 func hasJournal(ctx context.Context, a adopter) (bool, error) {
 	query := "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '" + adoptJournal + "'"
 	switch a.(type) {

@@ -64,7 +64,9 @@ type AdoptSpec struct {
 	// it, since their counters follow the largest key.
 	KeepNumbering bool
 
-	// Backfill is how gently the online widening fills its second columns.
+	// Backfill is how gently the online widening fills its second columns. A
+	// resumed one passes over the rows that are filled, and its progress counts from
+	// there; in a table without a key of one integer column keys are block numbers.
 	Backfill BackfillOptions
 }
 

@@ -1,0 +1,103 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// While a foreign key of MySQL is away, the comment of its table holds its
+// definition, so that the schema shows it even to somebody who has lost the journal.
+const (
+	awayMark = " [gormflake: this foreign key is away: "
+	awayEnd  = "]"
+)
+
+// longestComment is what MySQL takes for a table's comment, in characters.
+const longestComment = 2048
+
+// mark is the note of a foreign key in the comment of its table.
+func (k AdoptForeignKey) mark() string { return awayMark + k.Definition + awayEnd }
+
+// commenter writes the clauses that bring a table's comment up to date, from one
+// statement of a plan to the next.
+type commenter map[string]string // by table
+
+// left is the clause for a foreign key that leaves, or nothing when the comment
+// has no room.
+func (c commenter) left(k AdoptForeignKey) string {
+	comment, known := c[k.Table]
+	if !known || strings.Contains(comment, k.mark()) || len(comment)+len(k.mark()) > longestComment {
+		return ""
+	}
+	c[k.Table] = comment + k.mark()
+	return c.clause(k.Table)
+}
+
+// back is the clause for a foreign key that comes back.
+func (c commenter) back(k AdoptForeignKey) string {
+	comment := c[k.Table]
+	if !strings.Contains(comment, k.mark()) {
+		return ""
+	}
+	c[k.Table] = strings.Replace(comment, k.mark(), "", 1)
+	return c.clause(k.Table)
+}
+
+func (c commenter) clause(table string) string {
+	return ", COMMENT = " + quoteString(strings.ReplaceAll(c[table], `\`, `\\`))
+}
+
+var awayKey = regexp.MustCompile("(?s)" + regexp.QuoteMeta(awayMark) + "(CONSTRAINT (`(?:[^`]|``)*`) FOREIGN KEY \\((`(?:[^`]|``)*`)\\) REFERENCES (`(?:[^`]|``)*`) \\((`(?:[^`]|``)*`)\\).*?)" + regexp.QuoteMeta(awayEnd))
+
+// comments reads the comments of all tables, and the foreign keys that are away.
+func (a *mysqlAdopter) comments(ctx context.Context) (commenter, []AdoptForeignKey, error) {
+	type comment struct{ table, text string }
+	all, err := read(ctx, a.conn, "SELECT TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE' ORDER BY TABLE_NAME",
+		func(rows *sql.Rows) (c comment, err error) {
+			err = rows.Scan(&c.table, &c.text)
+			return c, err
+		})
+	if err != nil {
+		return nil, nil, fmt.Errorf("migrate: the comments of the tables: %w", err)
+	}
+	c, away := commenter{}, []AdoptForeignKey(nil)
+	for _, t := range all {
+		c[t.table] = t.text
+		for _, m := range awayKey.FindAllStringSubmatch(t.text, -1) {
+			k := AdoptForeignKey{Table: t.table, Definition: m[1]}
+			k.Name, _ = cutName(m[2])
+			k.Column, _ = cutName(m[3])
+			k.ToTable, _ = cutName(m[4])
+			k.ToColumn, _ = cutName(m[5])
+			away = append(away, k)
+		}
+	}
+	return c, away, nil
+}
+
+// awayFrom are the foreign keys among all that lead to the column.
+func awayFrom(all []AdoptForeignKey, c AdoptColumn) []AdoptForeignKey {
+	return slices.DeleteFunc(slices.Clone(all), func(k AdoptForeignKey) bool { return k.ToTable != c.Table || k.ToColumn != c.Column })
+}
+
+// withoutJournal is the report of a move that is under way although the journal
+// doesn't know it: the foreign keys that are away belong to it, and since nobody
+// can tell the columns' old types any more, Rollback leaves them bigint.
+func (r *AdoptReport) withoutJournal() *AdoptReport {
+	lost := *r
+	lost.ForeignKeys = append(slices.Clone(r.ForeignKeys), r.away...)
+	wide := func(c AdoptColumn) AdoptColumn {
+		c.Definition = integerPrefix.ReplaceAllString(c.Definition, "bigint")
+		c.Type, c.Bits, c.Unsigned = "bigint", 64, false
+		return c
+	}
+	lost.Key, lost.References = wide(r.Key), slices.Clone(r.References)
+	for i, c := range lost.References {
+		lost.References[i] = wide(c)
+	}
+	return &lost
+}
