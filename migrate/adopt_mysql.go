@@ -323,16 +323,24 @@ func (a *mysqlAdopter) change(was, now *AdoptReport, target func(AdoptColumn) st
 	if retypes {
 		back = was.ForeignKeys
 		for _, k := range now.ForeignKeys {
-			all = append(all, AdoptStatement{Step: "release", Table: k.Table, SQL: []string{"ALTER TABLE " + quoteName(k.Table) + " DROP FOREIGN KEY " + quoteName(k.Name) + comments.left(k)},
+			comments.left(k)
+		}
+		all = comments.notes(now.comments)
+		for _, k := range now.ForeignKeys {
+			all = append(all, AdoptStatement{Step: "release", Table: k.Table, SQL: []string{"ALTER TABLE " + quoteName(k.Table) + " DROP FOREIGN KEY " + quoteName(k.Name)},
 				Ladder: ladder[:1], Locks: locksInplace})
 		}
 	}
 	all = append(all, changes...)
 	for _, k := range back {
-		all = append(all, AdoptStatement{Step: "bind", Table: k.Table, SQL: []string{"ALTER TABLE " + quoteName(k.Table) + " ADD " + k.Definition + comments.back(k)},
+		all = append(all, AdoptStatement{Step: "bind", Table: k.Table, SQL: []string{"ALTER TABLE " + quoteName(k.Table) + " ADD " + k.Definition},
 			Ladder: ladder, Locks: locksInplace + "; the rows are looked at afterwards"})
 	}
-	return all
+	noted := maps.Clone(comments)
+	for _, k := range slices.Concat(now.ForeignKeys, back) {
+		comments.back(k)
+	}
+	return append(all, comments.notes(noted)...)
 }
 
 // run tries the statement's ladder. The server refuses an ending that it doesn't

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,33 +23,30 @@ const longestComment = 2048
 // mark is the note of a foreign key in the comment of its table.
 func (k AdoptForeignKey) mark() string { return awayMark + k.Definition + awayEnd }
 
-// commenter writes the clauses that bring a table's comment up to date, from one
-// statement of a plan to the next.
-type commenter map[string]string // by table
+// commenter holds the tables' comments as a plan changes them.
+type commenter map[string]string
 
-// left is the clause for a foreign key that leaves, or nothing when the comment
-// has no room.
-func (c commenter) left(k AdoptForeignKey) string {
-	comment, known := c[k.Table]
-	if !known || strings.Contains(comment, k.mark()) || len(comment)+len(k.mark()) > longestComment {
-		return ""
+// left notes a foreign key that leaves, where the comment has room for it.
+func (c commenter) left(k AdoptForeignKey) {
+	if comment, known := c[k.Table]; known && !strings.Contains(comment, k.mark()) && len(comment)+len(k.mark()) <= longestComment {
+		c[k.Table] = comment + k.mark()
 	}
-	c[k.Table] = comment + k.mark()
-	return c.clause(k.Table)
 }
 
-// back is the clause for a foreign key that comes back.
-func (c commenter) back(k AdoptForeignKey) string {
-	comment := c[k.Table]
-	if !strings.Contains(comment, k.mark()) {
-		return ""
-	}
-	c[k.Table] = strings.Replace(comment, k.mark(), "", 1)
-	return c.clause(k.Table)
-}
+// back forgets one that is back.
+func (c commenter) back(k AdoptForeignKey) { c[k.Table] = strings.Replace(c[k.Table], k.mark(), "", 1) }
 
-func (c commenter) clause(table string) string {
-	return ", COMMENT = " + quoteString(strings.ReplaceAll(c[table], `\`, `\\`))
+// notes are the statements that bring the comments from what they were to these.
+// They stand by themselves, since together with a foreign key MySQL would build the
+// table anew for a comment.
+func (c commenter) notes(from commenter) (all []AdoptStatement) {
+	for _, table := range slices.Sorted(maps.Keys(c)) {
+		if c[table] != from[table] {
+			all = append(all, AdoptStatement{Step: "note", Table: table, Ladder: ladder[:1], Locks: locksInplace + "; no row is touched",
+				SQL: []string{"ALTER TABLE " + quoteName(table) + " COMMENT = " + quoteString(strings.ReplaceAll(c[table], `\`, `\\`))}})
+		}
+	}
+	return all
 }
 
 var awayKey = regexp.MustCompile("(?s)" + regexp.QuoteMeta(awayMark) + "(CONSTRAINT (`(?:[^`]|``)*`) FOREIGN KEY \\((`(?:[^`]|``)*`)\\) REFERENCES (`(?:[^`]|``)*`) \\((`(?:[^`]|``)*`)\\).*?)" + regexp.QuoteMeta(awayEnd))

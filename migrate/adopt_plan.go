@@ -15,7 +15,7 @@ import (
 // transaction.
 type AdoptStatement struct {
 	// Step is "release", "widen", "unnumber" or "bind", for Rollback "narrow" or
-	// "renumber", and for an online widening on Postgres, either way, "prepare",
+	// "renumber", "note" for a comment of MySQL's, and for an online widening on Postgres, either way, "prepare",
 	// "backfill", "validate", "index", "bind", "release", "swap" or "discard".
 	Step  string
 	Table string   // which table it changes
