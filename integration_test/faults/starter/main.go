@@ -17,6 +17,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -67,6 +68,7 @@ func run(driver, dsn string, dialect sqllease.Dialect, namespace string) error {
 			return err
 		}
 		report("not-started", err) // the machine is slow
+		<-time.After(50 * time.Millisecond)
 		g, err = generator.Open(ctx, config)
 	}
 	fmt.Println("leased", g.Stats().Worker)
