@@ -48,9 +48,13 @@ func install(t *testing.T, f *sqlFleet, connections int, window, maxWait time.Du
 
 func start(t *testing.T, plugin *gormflake.Plugin) {
 	t.Helper()
-	if err := plugin.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "the plugin starts", func() bool {
+		err := plugin.Start(t.Context())
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // TestSQLTransactionRolledBack rolls the application's transactions back after

@@ -37,7 +37,7 @@ func TestSQLPoisonedRow(t *testing.T) {
 		}
 		poison(0)
 
-		_, err := generator.Open(t.Context(), f.config(f.store(lease.Workers(0, 0))))
+		_, err := tryOpen(t, f.config(f.store(lease.Workers(0, 0))))
 		var detail *lease.NoWorkerError
 		if !errors.Is(err, generator.ErrNoWorker) || !errors.As(err, &detail) || len(detail.Rows) != 1 || detail.Rows[0].HighWater != far {
 			t.Errorf("the only row is poisoned: got %v, want ErrNoWorker with the row", err)
@@ -76,7 +76,7 @@ func TestSQLClockAnHourOff(t *testing.T) {
 		for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 			config := f.config(f.store(lease.Window(short)))
 			config.Clock = func() time.Time { return time.Now().Add(off) }
-			g, err := generator.Open(t.Context(), config)
+			g, err := tryOpen(t, config)
 			if !errors.Is(err, generator.ErrClockSkew) {
 				t.Errorf("an hour %s: %v; want ErrClockSkew", name, err)
 			}
@@ -209,7 +209,7 @@ func TestSQLOneTooMany(t *testing.T) {
 		f.outsider("the last").draw(last, 10)
 		f.awaitIssue("the fleet starts", f.members[:2]...)
 
-		_, err := generator.Open(t.Context(), f.config(f.store(options...)))
+		_, err := tryOpen(t, f.config(f.store(options...)))
 		var detail *lease.NoWorkerError
 		if !errors.Is(err, generator.ErrNoWorker) || !errors.As(err, &detail) || len(detail.Rows) != 3 {
 			t.Fatalf("got %v, want ErrNoWorker with three rows", err)
