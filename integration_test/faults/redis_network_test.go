@@ -83,7 +83,7 @@ func TestRedisLosesReplies(t *testing.T) {
 // error, since nobody waits for the network to give an id.
 func TestRedisNetworkIsSlow(t *testing.T) {
 	t.Parallel()
-	f, link, members := network(t, 3*time.Second)
+	f, link, members := network(t, 6*time.Second)
 	link.Delay(50 * time.Millisecond)
 	awaitExtends(t, members, 2)
 	f.check()

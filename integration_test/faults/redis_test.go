@@ -207,7 +207,7 @@ func TestRedisHung(t *testing.T) {
 	srv := servers.Private(t, servers.Redis)
 	f := newRedisFleet(t, srv.Process().Addr())
 	monotone(t, redislease.New(admin(t, srv.Process().Addr()), durable...))
-	members := f.join(4, append(durable, lease.Window(2*time.Second))...)
+	members := f.join(4, append(durable, lease.Window(8*time.Second))...)
 	f.awaitIssue("the fleet starts")
 	srv.Pause(t)
 	f.awaitIssue("the fleet goes on while the server hangs")

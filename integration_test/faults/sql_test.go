@@ -69,11 +69,12 @@ func killedInCommits(t *testing.T, srv *servers.Server) {
 }
 
 // paused freezes the server: ids go on until the grants end, no call fails
-// before, and the members go on with their rows afterwards.
+// before, and the members go on with their rows afterwards. The window leaves a
+// slow machine time to show it.
 func paused(t *testing.T, srv *servers.Server) {
 	f := newSQLFleet(t, srv)
 	monotone(t, f.store())
-	members := f.join(4, lease.Window(2*time.Second))
+	members := f.join(4, lease.Window(8*time.Second))
 	f.awaitIssue("the fleet starts")
 	srv.Pause(t)
 	f.awaitIssue("the fleet goes on while the server hangs")
@@ -166,7 +167,7 @@ func TestSQLNetworkIsSlow(t *testing.T) {
 	for _, kind := range sqlServers {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			f, link, members := sqlNetwork(t, kind, 3*time.Second)
+			f, link, members := sqlNetwork(t, kind, 6*time.Second)
 			link.Delay(50 * time.Millisecond)
 			awaitExtends(t, members, 2)
 			f.check()
