@@ -47,6 +47,7 @@ func onLarge(t *testing.T, test func(t *testing.T, f *fixture)) {
 				srv := servers.Private(t, kind, append([]servers.Option{
 					servers.Setting("innodb-buffer-pool-size", "1G"),
 					servers.Setting("innodb-log-file-size", "512M"),
+					servers.Setting("innodb-flush-method", "O_DIRECT"), // or the old table is dropped with all its pages in the system's cache
 					servers.Setting("performance-schema", "1"),
 				}, large.settings...)...)
 				dsn := srv.Database(t)
