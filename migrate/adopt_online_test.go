@@ -359,3 +359,47 @@ func TestAdoptOnlineRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestAdoptOnlineNeedsNoSuperuser widens as the tables' owner, who may do all but
+// pass triggers by.
+func TestAdoptOnlineNeedsNoSuperuser(t *testing.T) {
+	srv := servers.Shared(t, servers.Postgres)
+	dsn := srv.Database(t)
+	db := unprepared(t, srv, dsn)
+	var role string
+	if err := db.Raw("SELECT 'clerk_of_' || current_database()").Row().Scan(&role); err != nil {
+		t.Fatal(err)
+	}
+	makeShop(t, db)
+	adoptExec(t, db, "CREATE ROLE "+role, "GRANT CREATE ON SCHEMA public TO "+role,
+		"ALTER TABLE orders OWNER TO "+role, "ALTER TABLE payments OWNER TO "+role, "ALTER TABLE lines OWNER TO "+role)
+	t.Cleanup(func() { adoptExec(t, db, "DROP OWNED BY "+role, "DROP ROLE "+role) })
+	clerk := srv.OpenDSN(t, dsn, nil)
+	pool, err := clerk.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.SetMaxOpenConns(1)
+	adoptExec(t, clerk, "SET ROLE "+role)
+	adoptExec(t, db,
+		"CREATE FUNCTION changed() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+		"CREATE TRIGGER changed BEFORE UPDATE ON payments FOR EACH ROW EXECUTE FUNCTION changed()")
+	p := adoptPlan(t, clerk, shopSpec)
+	if len(p.Refusals) != 1 || p.Refusals[0].Code != "triggers" || p.Refusals[0].Name != "changed" {
+		t.Errorf("expected the trigger to be refused, met %v", p.Refusals)
+	}
+	adoptExec(t, db, "DROP TRIGGER changed ON payments")
+	before := pgSchema(t, db)
+	if p, err = migrate.Adopt(t.Context(), clerk, shopSpec); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := p.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := pgSchema(t, db); after != before {
+		t.Errorf("expected the original tables, met\n%s", after)
+	}
+}
