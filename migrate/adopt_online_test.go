@@ -403,3 +403,58 @@ func TestAdoptOnlineNeedsNoSuperuser(t *testing.T) {
 		t.Errorf("expected the original tables, met\n%s", after)
 	}
 }
+
+// TestAdoptOnlineKeepsForeignKeyActions lets foreign keys write, before each
+// statement of a widening and of the way back: what they write to the one column
+// has to reach the other.
+func TestAdoptOnlineKeepsForeignKeyActions(t *testing.T) {
+	srv := servers.Shared(t, servers.Postgres)
+	db := unprepared(t, srv, srv.Database(t))
+	adoptExec(t, db,
+		"CREATE TABLE p (id serial PRIMARY KEY)",
+		`CREATE TABLE c (id serial PRIMARY KEY, a int REFERENCES p ON DELETE SET NULL ON UPDATE CASCADE, b int DEFAULT NULL REFERENCES p ON DELETE SET DEFAULT ON UPDATE CASCADE,
+			d int REFERENCES p ON DELETE CASCADE ON UPDATE CASCADE)`)
+	spec := migrate.AdoptSpec{Table: "p", Widening: migrate.WidenOnline, KeepNumbering: true}
+	p := adoptPlan(t, db, spec)
+	steps := 0
+	migrate.SetAdoptHook(p, func(s migrate.AdoptStatement) error {
+		steps++
+		var gone, moved, kept, followed, dropped int64
+		for _, id := range []*int64{&gone, &moved} {
+			if err := db.Raw("INSERT INTO p DEFAULT VALUES RETURNING id").Row().Scan(id); err != nil {
+				return err
+			}
+		}
+		for _, row := range []struct {
+			id      *int64
+			a, b, d any
+		}{{&kept, gone, gone, nil}, {&followed, moved, moved, moved}, {&dropped, nil, nil, gone}} {
+			if err := db.Raw("INSERT INTO c (a, b, d) VALUES (?, ?, ?) RETURNING id", row.a, row.b, row.d).Row().Scan(row.id); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(db.Exec("DELETE FROM p WHERE id = ?", gone).Error, db.Exec("UPDATE p SET id = ? WHERE id = ?", moved+1000000, moved).Error); err != nil {
+			return err
+		}
+		var met string
+		if err := db.Raw("SELECT string_agg(id || ' ' || COALESCE(a, 0) || ' ' || COALESCE(b, 0) || ' ' || COALESCE(d, 0), ', ' ORDER BY id) FROM c WHERE id IN (?, ?, ?)", kept, followed, dropped).Row().Scan(&met); err != nil {
+			return err
+		}
+		if want := fmt.Sprintf("%d 0 0 0, %d %d %d %d", kept, followed, moved+1000000, moved+1000000, moved+1000000); met != want {
+			t.Errorf("before %s %s: expected %s, met %s", s.Step, s.Table, want, met)
+		}
+		return nil
+	})
+	if err := p.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := p.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if steps < 2*14 {
+		t.Errorf("expected at least 28 statements, met %d", steps)
+	}
+}
