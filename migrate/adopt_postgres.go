@@ -225,7 +225,7 @@ func (a *postgresAdopter) incoming(ctx context.Context, r *AdoptReport, c AdoptC
 		return nil, fmt.Errorf("migrate: the foreign keys to %s: %w", c.reference(), err)
 	}
 	defer rows.Close()
-	var twins []string
+	var twins []Reference // tables and names
 	for rows.Next() {
 		var width int
 		var visible, plain bool
@@ -233,7 +233,7 @@ func (a *postgresAdopter) incoming(ctx context.Context, r *AdoptReport, c AdoptC
 		if err := rows.Scan(&k.Table, &k.Column, &k.Name, &k.Definition, &width, &visible, &plain); err != nil {
 			return nil, err
 		}
-		twins = append(twins, pgName(k.Name, shadowSuffix))
+		twins = append(twins, Reference{k.Table, pgName(k.Name, shadowSuffix)})
 		switch {
 		case !visible:
 			r.refuse("foreign-key", "", k.Name, "the foreign key "+k.Name+" comes from a table that the search path doesn't find", "put its schema on the search path, or drop it first")
@@ -245,7 +245,7 @@ func (a *postgresAdopter) incoming(ctx context.Context, r *AdoptReport, c AdoptC
 			all = append(all, k)
 		}
 	}
-	return slices.DeleteFunc(all, func(k AdoptForeignKey) bool { return slices.Contains(twins, k.Name) }), rows.Err()
+	return slices.DeleteFunc(all, func(k AdoptForeignKey) bool { return slices.Contains(twins, Reference{k.Table, k.Name}) }), rows.Err()
 }
 
 func (a *postgresAdopter) hazards(ctx context.Context, r *AdoptReport) error {
