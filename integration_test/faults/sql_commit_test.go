@@ -74,11 +74,21 @@ func (c *commit) killWhen(committed func(lease.Row) bool, begin func()) lease.Ro
 	c.link.Reset()
 	c.srv.Restart(c.t)
 	c.link.Restore()
-	row, ok, err := c.row()
-	if err != nil || !ok || row.Term < seen.Term || row.HighWater < seen.HighWater {
-		c.t.Errorf("the row is %+v (%v, %v) after the crash; want %+v, as it was committed", row, ok, err, seen)
+	if row := c.awaitRow(); row.Term < seen.Term || row.HighWater < seen.HighWater {
+		c.t.Errorf("the row is %+v after the crash; want %+v, as it was committed", row, seen)
 	}
 	return seen
+}
+
+// awaitRow reads the row once the connections of before the crash are gone.
+func (c *commit) awaitRow() (row lease.Row) {
+	c.t.Helper()
+	eventually(c.t, "the row can be read", func() (ok bool) {
+		var err error
+		row, ok, err = c.row()
+		return ok && err == nil
+	})
+	return row
 }
 
 // An acquire of unknown outcome is never adopted: the row stays with nobody
@@ -142,8 +152,8 @@ func killedAfterRelease(t *testing.T, c *commit) {
 	if err := <-closed; err == nil {
 		t.Error("Close knows of no failure, though its reply was lost")
 	}
-	if row, _, err := c.row(); err != nil || row.Owner != "" || row.ExpiresAt != seen.HighWater {
-		t.Errorf("the row is %+v, %v; want it free from its high water on", row, err)
+	if row := c.awaitRow(); row.Owner != "" || row.ExpiresAt != seen.HighWater {
+		t.Errorf("the row is %+v; want it free from its high water on", row)
 	}
 	next := c.add(c.store(lease.Window(window), lease.Workers(0, 0)))[0]
 	c.awaitIssue("the next owner works", next)
