@@ -15,8 +15,8 @@ help: ## Show this list
 test: ## Run all tests on all servers, setting up what they need (TESTFLAGS='-run X')
 	@scripts/test $(TESTFLAGS)
 
-quick: ## Run what needs no server, in under a minute
-	@GORMFLAKE_NO_SERVERS=1 scripts/test -short $(TESTFLAGS)
+quick: ## Run what needs no server, in under a minute once it is built
+	@GORMFLAKE_NO_SERVERS=1 GORMFLAKE_ROOT_MODULE=1 scripts/test -short $(TESTFLAGS)
 
 race: ## Run all tests on all servers with the race detector
 	@scripts/test -race -p 2 $(TESTFLAGS)

@@ -3,7 +3,7 @@
 // processes, because each process leases a worker id of its own.
 //
 //	type Order struct {
-//		ID       gormflake.ID `gorm:"primaryKey"` // or a plain int64
+//		ID       gormflake.ID `gorm:"primaryKey"` // or a plain int64 of a model in Config.Models
 //		Customer string
 //	}
 //
@@ -24,8 +24,8 @@
 //	│ 0 │  milliseconds since 2015-01-01, 41 bits │ worker, 10  │ sequence, 12│
 //	└───┴─────────────────────────────────────────┴─────────────┴─────────────┘
 //
-// That is 4,096 ids per millisecond for each of 1,024 workers, until the year
-// 2084. Because the time comes first, a range of time is a range of keys: see
+// That is 4,096 ids per millisecond for each of 1,024 worker ids, 16 of which
+// are kept for backfills, until the year 2084. Because the time comes first, a range of time is a range of keys: see
 // [Window].
 //
 // # What is filled

@@ -167,7 +167,7 @@ func (r *retention) run(ctx context.Context, do batchFunc) (RetentionResult, err
 			return db.Where(keyCondition{operator: " > ", id: start}).Where(keyCondition{operator: " <= ", id: end})
 		})
 		if err != nil {
-			return result, err
+			return result, fmt.Errorf("gormflake: retention of %s, after %d rows; it goes on with After: %d: %w", r.table, result.Rows, result.Last, err)
 		}
 		result.Rows, result.Batches, result.Last = result.Rows+n, result.Batches+1, end
 		if r.opts.Progress != nil {

@@ -169,14 +169,6 @@ func (b *Bools) unproven(ctx context.Context) func(*UnprovenBoolError) error {
 	}
 }
 
-func (b *Bools) logChange(ctx context.Context, tables []*table) {
-	for _, t := range tables {
-		if t.watched {
-			b.log().InfoContext(ctx, "migrate: the schema has changed; the statement is tried once more", "table", t.database+"."+t.name)
-		}
-	}
-}
-
 // declare adds what is said of a column. A boolean beats something else, and
 // labels beat none.
 func (b *Bools) declare(table, column string, d declaration) {

@@ -126,7 +126,8 @@ func (c *catalog) lookup(ctx context.Context, pool gorm.ConnPool, database, name
 		return t, nil
 	}
 	if t != nil && t.exists && !c.stale(t) { // only the declarations are new
-		return c.store(key, c.build(t.database, t.name, t.raw, t.checked)), nil
+		now, _ := c.store(key, c.build(t.database, t.name, t.raw, t.checked))
+		return now, nil
 	}
 	return c.load(ctx, pool, key, database, name)
 }
@@ -162,27 +163,32 @@ func (c *catalog) load(ctx context.Context, pool gorm.ConnPool, key [2]string, d
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("migrate: reading the columns of %s.%s: %w", database, name, err)
 	}
-	return c.store(key, c.build(database, name, raw, began)), nil
+	now, changed := c.store(key, c.build(database, name, raw, began))
+	if changed && now.watched {
+		c.bools.log().InfoContext(ctx, "migrate: the columns of a table have changed; what failed for that is tried again", "table", database+"."+name)
+	}
+	return now, nil
 }
 
-// store keeps the table and counts a change. What was asked for earlier than what
-// is known doesn't replace it: its answer may be the older one.
-func (c *catalog) store(key [2]string, t *table) *table {
+// store keeps the table, counts a change, and reports whether its columns had been
+// known as others. What was asked for earlier than what is known doesn't replace it:
+// its answer may be the older one.
+func (c *catalog) store(key [2]string, t *table) (now *table, changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.tables[key]
 	if old != nil && old.declarations >= t.declarations && old.checked.After(t.checked) {
-		return old
+		return old, false
 	}
 	if old != nil && old.declarations == t.declarations && equalColumns(old.raw, t.raw) {
 		fresh := *old // the same columns: plans that hold them stay good
 		fresh.checked = t.checked
 		c.tables[key] = &fresh
-		return &fresh
+		return &fresh, false
 	}
 	c.tables[key] = t
 	c.generation.Add(1)
-	return t
+	return t, old != nil && !equalColumns(old.raw, t.raw)
 }
 
 // refresh asks the server again for every table and reports whether any differs

@@ -157,7 +157,6 @@ func (p *pool) again(ctx context.Context, r ready, query string, args []any) (ne
 			}
 		}
 	}
-	p.bools.logChange(ctx, r.plan.tables)
 	next, err = p.prepare(ctx, query, args)
 	return next, err == nil, err
 }

@@ -259,10 +259,10 @@ func TestSettings(t *testing.T) {
 }
 
 func TestStandbyOf(t *testing.T) {
+	primary := servers.Private(t, servers.Postgres) // skips where there are no servers
 	if _, err := servers.Start(t.Context(), servers.Redis, servers.StandbyOf("127.0.0.1:1")); err == nil || errors.Is(err, servers.ErrUnavailable) || !strings.Contains(err.Error(), "wants a Postgres") {
 		t.Errorf("a standby of another kind: %v; want it refused", err)
 	}
-	primary := servers.Private(t, servers.Postgres)
 	standby := servers.Private(t, servers.Postgres, servers.StandbyOf(primary.Process().Addr()))
 	dsn := primary.Database(t)
 	name, _, _ := strings.Cut(dsn[strings.LastIndex(dsn, "/")+1:], "?")
