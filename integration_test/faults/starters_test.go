@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,12 +21,18 @@ import (
 func TestSQL500Starters(t *testing.T) {
 	const starters = 500
 	program := filepath.Join(t.TempDir(), "starter")
-	if text, err := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "./starter").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, text)
-	}
+	build := sync.OnceValue(func() error {
+		if text, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./starter").CombinedOutput(); err != nil {
+			return fmt.Errorf("go build: %w\n%s", err, text)
+		}
+		return nil
+	})
 	for _, kind := range sqlServers {
 		t.Run(string(kind), func(t *testing.T) {
 			srv := servers.Private(t, kind, servers.Setting("max_connections", "600"))
+			if err := build(); err != nil {
+				t.Fatal(err)
+			}
 			f := newSQLFleet(t, srv)
 			rows := f.store().(lease.Lister)
 			monotone(t, f.store())
