@@ -3,6 +3,8 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // Swap verifies every row and then exchanges the names of the old and the new
@@ -27,6 +29,14 @@ func (p *BoolPlan) Swap(ctx context.Context) error {
 				return p.outOfOrder("Swap", st.phase, "Backfill hasn't come to its end: the index "+ix.Helper+" is missing")
 			}
 		}
+		now, err := s.showCreate(ctx, p.Table)
+		if err != nil {
+			return err
+		}
+		if found := p.record.latecomer(now); found != "" {
+			return p.outOfOrder("Swap", st.phase, "somebody has altered the table since the plan was made, and this would go with the old column: "+found+
+				"; call Rollback and make a new plan, or take it back")
+		}
 		report, err := s.verify(ctx, p.record, PhasePrepared)
 		if err != nil {
 			return err
@@ -39,6 +49,29 @@ func (p *BoolPlan) Swap(ctx context.Context) error {
 		}
 		return p.afterSwap(ctx, s)
 	})
+}
+
+// latecomer is what the table says of an old column and didn't say when the plan
+// was made, or "": an index, a default, a check. The new column has no twin of it.
+func (r *planRecord) latecomer(now tableCreate) string {
+	was := parseCreate(r.Original)
+	for _, c := range r.Columns {
+		quoted := quoteName(c.Name)
+		if now.columns[c.Name] != was.columns[c.Name] {
+			return quoted + " " + now.columns[c.Name]
+		}
+		for _, line := range now.others {
+			if strings.Contains(line, quoted) && !slices.Contains(was.others, line) {
+				return line
+			}
+		}
+		for name, definition := range now.columns {
+			if name != c.Name && definition != was.columns[name] && strings.Contains(withoutStrings(definition), quoted) {
+				return quoteName(name) + " " + definition
+			}
+		}
+	}
+	return ""
 }
 
 // afterSwap looks for unmapped values that came in just before the exchange.
