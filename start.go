@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/gormflake/gormflake/generator"
@@ -19,6 +20,9 @@ type opening struct {
 	local bool
 	done  chan struct{}
 	err   error // set before done is closed
+	// abandoned says that the Start which began it has given it up: its context's
+	// end is no failure of the others that wait.
+	abandoned atomic.Bool
 }
 
 // Start leases a worker id and returns when ids can be had, so that a program
@@ -34,19 +38,25 @@ func (p *Plugin) Start(ctx context.Context) error {
 	if p.generator.Load() != nil {
 		return nil
 	}
-	o, began, err := p.open(context.WithoutCancel(ctx))
-	if o == nil {
-		return err
-	}
-	select {
-	case <-o.done:
-		return o.err
-	case <-ctx.Done():
-		if began {
-			o.cancel()
-			<-o.done
+	for {
+		o, began, err := p.open(context.WithoutCancel(ctx))
+		if o == nil {
+			return err
 		}
-		return fmt.Errorf("%w: waited for the lease: %w", ErrNotStarted, errors.Join(ctx.Err(), o.failure()))
+		select {
+		case <-o.done:
+			if o.err != nil && o.abandoned.Load() {
+				continue
+			}
+			return o.err
+		case <-ctx.Done():
+			if began {
+				o.abandoned.Store(true)
+				o.cancel()
+				<-o.done
+			}
+			return fmt.Errorf("%w: waited for the lease: %w", ErrNotStarted, errors.Join(ctx.Err(), o.failure()))
+		}
 	}
 }
 
@@ -100,34 +110,38 @@ func (p *Plugin) await(ctx context.Context, holding bool) (*generator.Generator,
 	if p.configErr != nil {
 		return nil, p.configErr
 	}
-	o, _, err := p.open(context.Background())
-	if o == nil {
-		if g := p.generator.Load(); g != nil || err != nil {
-			return g, err
-		}
-		return nil, ErrClosed // since open has looked
-	}
-	if holding && !o.local {
-		return nil, fmt.Errorf("%w, and a transaction or connection is held that leasing may have to wait for; call Start at boot, or try again",
-			ErrNotStarted)
-	}
 	timer := time.NewTimer(max(0, p.config.MaxWait))
 	defer timer.Stop()
-	select {
-	case <-o.done:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: waited for the lease: %w", ErrNotStarted, ctx.Err())
-	case <-timer.C:
-		return nil, fmt.Errorf("%w within MaxWait (%v); leasing goes on, call Start at boot to wait for it",
-			ErrNotStarted, max(0, p.config.MaxWait))
+	for {
+		o, _, err := p.open(context.Background())
+		if o == nil {
+			if g := p.generator.Load(); g != nil || err != nil {
+				return g, err
+			}
+			return nil, ErrClosed // since open has looked
+		}
+		if holding && !o.local {
+			return nil, fmt.Errorf("%w, and a transaction or connection is held that leasing may have to wait for; call Start at boot, or try again",
+				ErrNotStarted)
+		}
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: waited for the lease: %w", ErrNotStarted, ctx.Err())
+		case <-timer.C:
+			return nil, fmt.Errorf("%w within MaxWait (%v); leasing goes on, call Start at boot to wait for it",
+				ErrNotStarted, max(0, p.config.MaxWait))
+		}
+		switch g := p.generator.Load(); {
+		case o.err != nil && o.abandoned.Load():
+			continue
+		case o.err != nil:
+			return nil, o.err
+		case g != nil:
+			return g, nil
+		}
+		return nil, ErrClosed
 	}
-	if o.err != nil {
-		return nil, o.err
-	}
-	if g := p.generator.Load(); g != nil {
-		return g, nil
-	}
-	return nil, ErrClosed
 }
 
 // open returns the attempt to lease that is under way, and whether this call
