@@ -346,6 +346,13 @@ func (a *mysqlAdopter) change(was, now *AdoptReport, target func(AdoptColumn) st
 // run tries the statement's ladder. The server refuses an ending that it doesn't
 // offer with 1845 or 1846, before it begins.
 func (a *mysqlAdopter) run(ctx context.Context, s AdoptStatement) error {
+	if s.Step == "note" {
+		sql, err := a.note(ctx, s)
+		if err != nil {
+			return err
+		}
+		s.SQL = []string{sql}
+	}
 	for i, ending := range s.Ladder {
 		check := 1
 		switch {

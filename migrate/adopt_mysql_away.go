@@ -43,10 +43,36 @@ func (c commenter) notes(from commenter) (all []AdoptStatement) {
 	for _, table := range slices.Sorted(maps.Keys(c)) {
 		if c[table] != from[table] {
 			all = append(all, AdoptStatement{Step: "note", Table: table, Ladder: ladder[:1], Locks: locksInplace + "; no row is touched",
-				SQL: []string{"ALTER TABLE " + quoteName(table) + " COMMENT = " + quoteString(strings.ReplaceAll(c[table], `\`, `\\`))}})
+				SQL: []string{noteOf(table, c[table])}, comments: [2]string{from[table], c[table]}})
 		}
 	}
 	return all
+}
+
+func noteOf(table, comment string) string {
+	return "ALTER TABLE " + quoteName(table) + " COMMENT = " + quoteString(strings.ReplaceAll(comment, `\`, `\\`))
+}
+
+// note is the statement's SQL for the comment that the table has by now: another
+// adoption may have noted something of its own there since the plan was made.
+func (a *mysqlAdopter) note(ctx context.Context, s AdoptStatement) (string, error) {
+	var comment string
+	err := a.conn.QueryRowContext(ctx, "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", s.Table).Scan(&comment)
+	if err != nil {
+		return "", fmt.Errorf("migrate: the comment of %s: %w", s.Table, err)
+	}
+	was, will := s.comments[0], s.comments[1]
+	for _, mark := range awayKey.FindAllString(will, -1) {
+		if !strings.Contains(was, mark) && !strings.Contains(comment, mark) && len(comment)+len(mark) <= longestComment {
+			comment += mark
+		}
+	}
+	for _, mark := range awayKey.FindAllString(was, -1) {
+		if !strings.Contains(will, mark) {
+			comment = strings.Replace(comment, mark, "", 1)
+		}
+	}
+	return noteOf(s.Table, comment), nil
 }
 
 var awayKey = regexp.MustCompile("(?s)" + regexp.QuoteMeta(awayMark) + "(CONSTRAINT (`(?:[^`]|``)*`) FOREIGN KEY \\((`(?:[^`]|``)*`)\\) REFERENCES (`(?:[^`]|``)*`) \\((`(?:[^`]|``)*`)\\).*?)" + regexp.QuoteMeta(awayEnd))

@@ -330,6 +330,7 @@ func TestAdoptOnlineRefuses(t *testing.T) {
 		{"predicate", "index", []string{"CREATE TABLE t (id serial PRIMARY KEY, v int)", "CREATE INDEX x ON t (v) WHERE id > 5"}},
 		{"deferrable", "index", []string{"CREATE TABLE t (id serial PRIMARY KEY DEFERRABLE)"}},
 		{"exclusion", "index", []string{"CREATE TABLE t (id serial PRIMARY KEY, EXCLUDE (id WITH =))"}},
+		{"operator class", "index", []string{"CREATE TABLE t (id serial PRIMARY KEY)", "CREATE INDEX x ON t USING brin (id int4_bloom_ops)"}},
 		{"replica identity", "index", []string{"CREATE TABLE t (id serial PRIMARY KEY)", "ALTER TABLE t REPLICA IDENTITY USING INDEX t_pkey"}},
 		{"column privileges", "privileges", []string{"CREATE TABLE t (id serial PRIMARY KEY)", "GRANT SELECT (id) ON t TO PUBLIC"}},
 		{"distinct values", "privileges", []string{"CREATE TABLE t (id serial PRIMARY KEY)", "ALTER TABLE t ALTER COLUMN id SET (n_distinct = 5)"}},

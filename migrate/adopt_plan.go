@@ -29,6 +29,10 @@ type AdoptStatement struct {
 	several bool    // Postgres: locks more than one table
 	gentle  bool    // Postgres: holds nobody up, and so may wait for its lock as long as it takes
 	fill    *pgFill // Postgres: SQL is one batch of this
+
+	comments [2]string // MySQL: for the step note, what the table's comment was and will be
+
+	still func(context.Context) error // Postgres: asked behind the first of SQL, which locks
 }
 
 // AdoptPlan moves one table to snowflake keys. Whether a statement is still
@@ -199,7 +203,8 @@ func writeStatements(b *strings.Builder, all []AdoptStatement) {
 // Apply carries the plan out under an advisory lock, one statement after the
 // other, each of its own. Once it returns nil, the database numbers the table no
 // more: programs must bring keys of their own, as the plugin does. The errors
-// are ErrRefused, ErrLocked, ErrBusy, ErrNotAdopted for rows that lost their
+// are ErrRefused, ErrLocked, ErrBusy, ErrOutOfOrder where somebody has altered a
+// column that an online widening was about to swap, ErrNotAdopted for rows that lost their
 // parent on MySQL while a foreign key was away, those of the database, and *PartialError
 // around them once a statement has been tried.
 func (p *AdoptPlan) Apply(ctx context.Context) error {
@@ -343,6 +348,21 @@ func (p *AdoptPlan) locked(ctx context.Context, do func(adopter) error) error {
 	}
 	if err := a.lock(ctx, p.spec.Table); err != nil {
 		return err
+	}
+	if a, ok := a.(*postgresAdopter); ok {
+		// Two online widenings of one table, of a join table's two keys perhaps, would
+		// take each other's indexes for their own, and each refuse the other's trigger.
+		_, now, err := survey(ctx, a, p.spec)
+		if err != nil {
+			return err
+		}
+		for _, table := range now.tables() {
+			if table != p.spec.Table {
+				if err := a.lock(ctx, table); err != nil {
+					return err
+				}
+			}
+		}
 	}
 	return do(a)
 }

@@ -13,7 +13,7 @@ import (
 type postgresAdopter struct {
 	conn   *sql.Conn
 	spec   AdoptSpec
-	locked bool
+	locked []int64                                             // the advisory locks' keys
 	after  func(sql string)                                    // see AdoptPlan
 	inside func(s AdoptStatement, tx *sql.Tx, done bool) error // see AdoptPlan
 }
@@ -24,15 +24,22 @@ func (a *postgresAdopter) placeholder(n int) string { return fmt.Sprintf("$%d", 
 
 func doubleQuoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-const adoptLock = "hashtextextended('gormflake.adopt.' || current_schema() || '.' || $1, 0)"
+// adoptLock is the key of the table itself: search paths may differ.
+const adoptLock = "SELECT hashtextextended('gormflake.adopt.' || COALESCE(to_regclass(quote_ident($1))::oid::text, $1), 0)"
 
 func (a *postgresAdopter) lock(ctx context.Context, table string) error {
 	giveUp := time.Now().Add(10 * time.Second)
+	var key int64
+	if err := a.conn.QueryRowContext(ctx, adoptLock, table).Scan(&key); err != nil {
+		return fmt.Errorf("migrate: the key of the advisory lock: %w", err)
+	}
 	for {
-		if err := a.conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock("+adoptLock+")", table).Scan(&a.locked); err != nil {
+		var locked bool
+		if err := a.conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", key).Scan(&locked); err != nil {
 			return fmt.Errorf("migrate: pg_try_advisory_lock: %w", err)
 		}
-		if a.locked {
+		if locked {
+			a.locked = append(a.locked, key)
 			return nil
 		}
 		if !time.Now().Before(giveUp) {
@@ -46,10 +53,10 @@ func (a *postgresAdopter) lock(ctx context.Context, table string) error {
 
 // close hands the connection back to the pool, and with it no lock.
 func (a *postgresAdopter) close() {
-	if a.locked {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_, _ = a.conn.ExecContext(ctx, "SELECT pg_advisory_unlock("+adoptLock+")", a.spec.Table)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, key := range a.locked {
+		_, _ = a.conn.ExecContext(ctx, "SELECT pg_advisory_unlock($1)", key)
 	}
 	_ = a.conn.Close()
 }
@@ -366,7 +373,40 @@ func (a *postgresAdopter) reshape(ctx context.Context, step string, now *AdoptRe
 	if len(r.Refusals) > 0 {
 		return nil, &RefusedError{Table: r.Table, Refusals: r.Refusals}
 	}
-	return a.online(now, units)
+	all, err := a.online(now, units)
+	for i, s := range all {
+		if s.Step == "swap" {
+			all[i].still = func(ctx context.Context) error { return a.unaltered(ctx, now, target, s) }
+		}
+	}
+	return all, err
+}
+
+// unaltered looks, once the swap has locked its tables, whether it is what there is
+// to do still. The plan may be hours old, and with the first column Postgres drops,
+// without a word, what others have made of it since: indexes, unique constraints,
+// foreign keys, a default, privileges.
+func (a *postgresAdopter) unaltered(ctx context.Context, now *AdoptReport, target func(AdoptColumn) string, s AdoptStatement) (err error) {
+	r := *now
+	r.Refusals = nil
+	if r.state, err = a.readState(ctx, &r); err != nil {
+		return err
+	}
+	units := r.state.units(&r, target)
+	if err := a.obstacles(ctx, &r, units); err != nil {
+		return err
+	}
+	if len(r.Refusals) > 0 {
+		return &RefusedError{Table: r.Table, Refusals: r.Refusals}
+	}
+	left, err := a.online(&r, units)
+	if err != nil {
+		return err
+	}
+	if len(left) == 0 || left[0].Step != s.Step || left[0].Table != s.Table || !slices.Equal(left[0].SQL, s.SQL) {
+		return fmt.Errorf("%w: expected table %s as it was when the plan was made; somebody has altered it since, and nothing of that is lost", ErrOutOfOrder, s.Table)
+	}
+	return nil
 }
 
 // retype makes one statement of each table whose columns have other types than
@@ -470,9 +510,14 @@ func (a *postgresAdopter) runTogether(ctx context.Context, s AdoptStatement) err
 		if err := a.tell(s, tx, false); err != nil {
 			return err
 		}
-		for _, statement := range append(slices.Clone(sets), s.SQL...) {
+		for i, statement := range append(slices.Clone(sets), s.SQL...) {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
 				return fmt.Errorf("%w (in: %s)", err, statement)
+			}
+			if i == len(sets) && s.still != nil { // on the transaction's connection, which is a's
+				if err := s.still(ctx); err != nil {
+					return err
+				}
 			}
 		}
 		if err := a.tell(s, tx, true); err != nil {

@@ -42,10 +42,15 @@ type pgUnit struct {
 
 func (u *pgUnit) reference() Reference { return Reference{u.table.name, u.base.name} }
 
-func (u *pgUnit) shadowName() string   { return u.base.name + shadowSuffix }
-func (u *pgUnit) triggerName() string  { return pgName(triggerPrefix+u.base.name, "") }
-func (u *pgUnit) functionName() string { return pgName(u.table.name+"_"+u.base.name, shadowSuffix) }
-func (u *pgUnit) checkName() string    { return pgName(u.base.name, shadowSuffix+"_check") }
+func (u *pgUnit) shadowName() string  { return u.base.name + shadowSuffix }
+func (u *pgUnit) triggerName() string { return pgName(triggerPrefix+u.base.name, "") }
+func (u *pgUnit) checkName() string   { return pgName(u.base.name, shadowSuffix+"_check") }
+
+// functionName is hashed, since functions share their schema: user.group_id and
+// user_group.id must not have one.
+func (u *pgUnit) functionName() string {
+	return pgName(u.table.name+"_"+u.base.name, "_"+shortHash(u.table.name+"."+u.base.name)+shadowSuffix)
+}
 
 // source is the trigger function's.
 func (u *pgUnit) source() string {
@@ -267,12 +272,13 @@ func (m *pgMove) index(t *pgTable) {
 // twinDefinition is the index's own with another name and the second columns, just
 // as Postgres will print it.
 func (m *pgMove) twinDefinition(t *pgTable, x pgIndex, name string) string {
-	head, columns, _ := strings.Cut(x.definition, " USING ")
-	unique, on := "", head[strings.LastIndex(head, " ON "):]
-	if strings.HasPrefix(head, "CREATE UNIQUE ") {
+	unique := ""
+	if strings.HasPrefix(x.definition, "CREATE UNIQUE ") {
 		unique = "UNIQUE "
 	}
-	return "CREATE " + unique + "INDEX " + pgQuoted(name) + on + " USING " + pgRename(columns, m.shadows(t))
+	on := pgFind(x.definition, 0, "ON")
+	columns := pgFind(x.definition, pgFind(x.definition, on, "USING"), "(") // past the method, which may be called as a column
+	return "CREATE " + unique + "INDEX " + pgQuoted(name) + " " + x.definition[on:columns] + pgRename(x.definition[columns:], m.shadows(t))
 }
 
 // headings maps columns of a table, first or second ones, to those that will have
@@ -330,6 +336,9 @@ func (m *pgMove) foreignKeys() {
 				table + "VALIDATE CONSTRAINT " + doubleQuoted(name)}})
 		}
 		change := []string{drop(k.name), table + "RENAME CONSTRAINT " + doubleQuoted(name) + " TO " + doubleQuoted(k.name)}
+		if k.comment != "" {
+			change = append(change, "COMMENT ON CONSTRAINT "+doubleQuoted(k.name)+" ON "+doubleQuoted(k.table)+" IS "+quoteString(k.comment))
+		}
 		if slices.ContainsFunc(m.units, func(u *pgUnit) bool {
 			return u.table.oid == k.tableOID && !u.discards() && slices.Contains(k.columns, u.base.name)
 		}) {
@@ -409,12 +418,18 @@ func (m *pgMove) swap(t *pgTable) {
 			sql = append(sql, alter+"DROP CONSTRAINT "+doubleQuoted(x.name))
 			indexes = append(indexes, alter+"ADD CONSTRAINT "+doubleQuoted(x.name)+" "+kind+" USING INDEX "+twin)
 		}
+		if x.comment != "" {
+			indexes = append(indexes, "COMMENT ON INDEX "+doubleQuoted(t.schema)+"."+doubleQuoted(x.name)+" IS "+quoteString(x.comment))
+		}
+		if x.reason != "" {
+			indexes = append(indexes, "COMMENT ON CONSTRAINT "+doubleQuoted(x.name)+" ON "+table+" IS "+quoteString(x.reason))
+		}
 		if x.clustered {
 			indexes = append(indexes, alter+"CLUSTER ON "+doubleQuoted(x.name))
 		}
 	}
 	sql = slices.Concat(sql, []string{alter + strings.Join(drops, ", ")}, indexes, renames)
-	m.add("swap", t.name, locksSwap, AdoptStatement{several: len(locks) > 1}, sql...)
+	m.add("swap", t.name, locksSwap, AdoptStatement{several: len(locks) > 1 || len(m.r.tables()) > 1}, sql...)
 }
 
 func (u *pgUnit) dropTrigger() []string {

@@ -80,6 +80,8 @@ func refuseColumn(r *AdoptReport, u *pgUnit, orRewrite string) {
 			refuse("index", x.name, "an expression or the predicate of the index "+x.name+" uses it", "drop the index first, and create it again afterwards")
 		case has && x.deferrable:
 			refuse("index", x.name, "the constraint "+x.name+" is deferrable", "make it one that isn't")
+		case slices.Contains(x.classed, c.name):
+			refuse("index", x.name, "the index "+x.name+" has an operator class of its old type", "drop it first, and create it again afterwards")
 		case has && x.identity:
 			refuse("index", x.name, "the index "+x.name+" is the table's replica identity", "set another one meanwhile")
 		case has && !x.valid:
@@ -105,6 +107,10 @@ const (
 func (a *postgresAdopter) refuseTriggers(r *AdoptReport, t *pgTable, units []*pgUnit, orRewrite string) {
 	for _, g := range t.triggers {
 		if slices.ContainsFunc(units, func(u *pgUnit) bool { return u.triggerName() == g.name }) {
+			continue
+		}
+		if strings.HasPrefix(g.name, triggerPrefix) {
+			r.refuse("triggers", "", g.name, "the trigger "+g.name+" of table "+t.name+" says that another column of it is on its way to another type", "let that adoption end, or roll it back")
 			continue
 		}
 		if g.bits&triggerRow > 0 && g.bits&triggerBefore > 0 && g.bits&(triggerInsert|triggerUpdate) > 0 && slices.ContainsFunc(units, func(u *pgUnit) bool { return u.triggerName() < g.name }) {

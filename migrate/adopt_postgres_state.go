@@ -47,7 +47,9 @@ type pgTrigger struct {
 type pgIndex struct {
 	name, definition, constraint string // constraint is pg_constraint.contype, or ""
 	columns                      []string
-	expressions                  string // and the predicate
+	classed                      []string // columns with an operator class that isn't their type's default
+	expressions                  string   // and the predicate
+	comment, reason              string   // its own, and that of its constraint
 	valid, deferrable            bool
 	clustered, identity          bool // identity: the table's REPLICA IDENTITY
 }
@@ -59,6 +61,7 @@ type pgForeignKey struct {
 	tableOID, toOID         int64
 	columns, toColumns      []string
 	valid                   bool
+	comment                 string
 }
 
 // shadowSuffix ends the names of whatever an online widening makes.
@@ -144,14 +147,14 @@ func (a *postgresAdopter) readState(ctx context.Context, r *AdoptReport) (*pgSta
 		s.tables[name] = t
 		oids = append(oids, fmt.Sprint(t.oid))
 	}
-	s.keys, err = read(ctx, a.conn, `SELECT t.relname, f.conname, pg_get_constraintdef(f.oid), f.conrelid::bigint, f.confrelid::bigint, f.confrelid::regclass::text, f.convalidated,
+	s.keys, err = read(ctx, a.conn, `SELECT t.relname, f.conname, pg_get_constraintdef(f.oid), f.conrelid::bigint, f.confrelid::bigint, f.confrelid::regclass::text, f.convalidated, COALESCE(obj_description(f.oid, 'pg_constraint'), ''),
 			(SELECT string_agg(c.attname, E'\x01' ORDER BY k.n) FROM unnest(f.conkey) WITH ORDINALITY k(att, n) JOIN pg_attribute c ON c.attrelid = f.conrelid AND c.attnum = k.att),
 			(SELECT string_agg(c.attname, E'\x01' ORDER BY k.n) FROM unnest(f.confkey) WITH ORDINALITY k(att, n) JOIN pg_attribute c ON c.attrelid = f.confrelid AND c.attnum = k.att)
 		FROM pg_constraint f JOIN pg_class t ON t.oid = f.conrelid
 		WHERE f.contype = 'f' AND f.conparentid = 0 AND (f.conrelid::bigint = ANY ($1::bigint[]) OR f.confrelid::bigint = ANY ($1::bigint[])) ORDER BY 1, 2`,
 		func(rows *sql.Rows) (k pgForeignKey, err error) {
 			var from, to string
-			err = rows.Scan(&k.table, &k.name, &k.definition, &k.tableOID, &k.toOID, &k.toSQL, &k.valid, &from, &to)
+			err = rows.Scan(&k.table, &k.name, &k.definition, &k.tableOID, &k.toOID, &k.toSQL, &k.valid, &k.comment, &from, &to)
 			k.columns, k.toColumns = strings.Split(from, "\x01"), strings.Split(to, "\x01")
 			return k, err
 		}, "{"+strings.Join(oids, ",")+"}")
@@ -211,15 +214,22 @@ func (a *postgresAdopter) readTable(ctx context.Context, name string) (*pgTable,
 			COALESCE(k.condeferrable, false), i.indisclustered, i.indisreplident,
 			COALESCE(pg_get_expr(i.indexprs, i.indrelid), '') || ' ' || COALESCE(pg_get_expr(i.indpred, i.indrelid), ''),
 			COALESCE((SELECT string_agg(a.attname, E'\x01' ORDER BY x.n) FROM unnest(i.indkey::smallint[]) WITH ORDINALITY x(att, n)
-				JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = x.att), '')
+				JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = x.att), ''),
+			COALESCE((SELECT string_agg(a.attname, E'\x01' ORDER BY x.n) FROM unnest(i.indkey::smallint[]) WITH ORDINALITY x(att, n)
+				JOIN unnest(i.indclass::oid[]) WITH ORDINALITY o(class, n) ON o.n = x.n JOIN pg_opclass p ON p.oid = o.class AND NOT p.opcdefault
+				JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = x.att), ''),
+			COALESCE(obj_description(c.oid, 'pg_class'), ''), COALESCE(obj_description(k.oid, 'pg_constraint'), '')
 		FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 		LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.conrelid = i.indrelid AND k.contype IN ('p', 'u', 'x')
 		WHERE i.indrelid = $1::bigint::oid ORDER BY c.relname`,
 		func(rows *sql.Rows) (x pgIndex, err error) {
-			var columns string
-			err = rows.Scan(&x.name, &x.definition, &x.constraint, &x.valid, &x.deferrable, &x.clustered, &x.identity, &x.expressions, &columns)
+			var columns, classed string
+			err = rows.Scan(&x.name, &x.definition, &x.constraint, &x.valid, &x.deferrable, &x.clustered, &x.identity, &x.expressions, &columns, &classed, &x.comment, &x.reason)
 			if columns != "" {
 				x.columns = strings.Split(columns, "\x01")
+			}
+			if classed != "" {
+				x.classed = strings.Split(classed, "\x01")
 			}
 			return x, err
 		}, t.oid)
@@ -246,6 +256,17 @@ func read[T any](ctx context.Context, conn *sql.Conn, query string, scan func(*s
 // pgWord finds the words of an expression as Postgres prints it: names, quoted or
 // not, strings, and every other sign by itself.
 var pgWord = regexp.MustCompile(`(?s)"(?:[^"]|"")*"|'(?:[^']|'')*'|[A-Za-z_\x{80}-\x{10ffff}][0-9A-Za-z_$\x{80}-\x{10ffff}]*|.`)
+
+// pgFind is where a word, neither quoted nor in a string, is in a text from an
+// offset on; its length if it isn't.
+func pgFind(text string, from int, word string) int {
+	for _, at := range pgWord.FindAllStringIndex(text[from:], -1) {
+		if text[from+at[0]:from+at[1]] == word {
+			return from + at[0]
+		}
+	}
+	return len(text)
+}
 
 // pgNames says whether the expression has the name of a column in it.
 func pgNames(expression, column string) bool {

@@ -130,8 +130,8 @@ func writeAdoption(ctx context.Context, a adopter, table string, r *AdoptReport,
 	if err != nil {
 		return err
 	}
-	if _, err := a.db().ExecContext(ctx, createAdoptJournal); err != nil {
-		return fmt.Errorf("migrate: creating %s: %w", adoptJournal, err)
+	if err := makeJournal(ctx, a); err != nil {
+		return err
 	}
 	statement := "INSERT INTO " + adoptJournal + " (report, table_name) VALUES (" + a.placeholder(1) + ", " + a.placeholder(2) + ")"
 	if replace {
@@ -142,6 +142,20 @@ func writeAdoption(ctx context.Context, a adopter, table string, r *AdoptReport,
 	}
 	if pg, ok := a.(*postgresAdopter); ok {
 		pg.confirmed(statement)
+	}
+	return nil
+}
+
+// makeJournal makes the journal where the search path finds none. Postgres lets two
+// sessions collide in CREATE TABLE IF NOT EXISTS.
+func makeJournal(ctx context.Context, a adopter) error {
+	if exists, err := hasJournal(ctx, a); err != nil || exists {
+		return err
+	}
+	if _, err := a.db().ExecContext(ctx, createAdoptJournal); err != nil {
+		if exists, _ := hasJournal(ctx, a); !exists {
+			return fmt.Errorf("migrate: creating %s: %w", adoptJournal, err)
+		}
 	}
 	return nil
 }
