@@ -16,7 +16,7 @@ import (
 // holds reports whether the caller holds what a lease may have to wait for: a
 // transaction, or the last connection of the pool.
 func (p *Plugin) holds(db *gorm.DB) bool {
-	switch db.Statement.ConnPool.(type) {
+	switch connPool(db).(type) {
 	case gorm.TxCommitter:
 		return true
 	case *sql.Conn:
@@ -34,7 +34,7 @@ func (p *Plugin) holds(db *gorm.DB) bool {
 // the generator when waiting for the lease store would be in vain.
 func (p *Plugin) patient(db *gorm.DB, g *generator.Generator) context.Context {
 	ctx := db.Statement.Context
-	switch db.Statement.ConnPool.(type) {
+	switch connPool(db).(type) {
 	case gorm.TxCommitter, *sql.Conn:
 		return blocked.With(ctx, func() error { return starves(db, g.Store()) })
 	}
@@ -73,12 +73,28 @@ func leasesOn(store lease.Store, pool *sql.DB) bool {
 // that can't be told. GORM tells a transaction's pool, not a connection's: that
 // is the database's own.
 func poolOf(db *gorm.DB) *sql.DB {
-	if _, ok := db.Statement.ConnPool.(*sql.Conn); ok {
-		db = &gorm.DB{Config: db.Config}
+	own := &gorm.DB{Config: db.Config}
+	if conn := connPool(db); conn != nil {
+		if _, ok := conn.(*sql.Conn); !ok {
+			own.Statement = &gorm.Statement{DB: own, ConnPool: conn}
+		}
 	}
-	pool, err := db.DB()
+	pool, err := own.DB()
 	if err != nil {
 		return nil
 	}
 	return pool
+}
+
+// connPool is the statement's connection, beneath what other plugins have put
+// around it for the time of a step, such as the codec of legacy booleans.
+func connPool(db *gorm.DB) gorm.ConnPool {
+	pool := db.Statement.ConnPool
+	for {
+		around, ok := pool.(interface{ Unwrap() gorm.ConnPool })
+		if !ok {
+			return pool
+		}
+		pool = around.Unwrap()
+	}
 }

@@ -50,10 +50,16 @@ func (p *Plugin) register(db *gorm.DB) error {
 	if !p.config.AfterHooks {
 		err = errors.Join(err, create.Before("gorm:before_create").Register(assignCallback, p.assignMissing))
 	}
+	// What settle looks up may be by a legacy boolean, which the codec has to encode
+	// still. Installed later, the codec ends behind settle by itself.
+	last := "gorm:save_after_associations"
+	if create.Get(codecCallback) != nil {
+		last = codecCallback
+	}
 	return errors.Join(err,
 		create.Before("gorm:save_before_associations").Register(hooksCallback, p.assignMissing),
 		create.Before("gorm:create").Register(insertCallback, p.beforeInsert),
-		create.Before("gorm:save_after_associations").Register(settleCallback, p.afterInsert),
+		create.Before(last).Register(settleCallback, p.afterInsert),
 	)
 }
 
@@ -190,3 +196,6 @@ func (p *Plugin) afterInsert(db *gorm.DB) {
 		}
 	}
 }
+
+// codecCallback is where migrate.LegacyBools ends.
+const codecCallback = "gormflake:legacy-bools:out"

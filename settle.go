@@ -34,7 +34,7 @@ func (p *plan) settle(db *gorm.DB, conflict clause.OnConflict) error {
 	if err != nil {
 		return err
 	}
-	_, inTransaction := db.Statement.ConnPool.(gorm.TxCommitter)
+	_, inTransaction := connPool(db).(gorm.TxCommitter)
 	if still := without(missing, found); len(still) > 0 && db.Name() == "mysql" && inTransaction {
 		// A snapshot that is older than the row it met doesn't show that row.
 		locked, err := p.lookUpRows(db, rows, still, conflict, true)

@@ -2,9 +2,12 @@ package migrate_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 	"gorm.io/plugin/dbresolver"
 
@@ -90,5 +93,94 @@ func TestCodecBesidePlugins(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+type metItem struct {
+	ID     gormflake.ID `gorm:"primaryKey"`
+	Name   string       `gorm:"size:40;uniqueIndex"`
+	Active bool
+}
+
+// TestCodecBesideUpserts has an upsert meet a row that its transaction's snapshot
+// doesn't show: the id plugin must see, through the codec, that it is in one.
+func TestCodecBesideUpserts(t *testing.T) {
+	for name, first := range map[string]bool{"codec first": true, "codec last": false} {
+		t.Run(name, func(t *testing.T) {
+			servers.Each(t, servers.MySQLKinds(), func(t *testing.T, srv *servers.Server) {
+				db := srv.OpenDSN(t, srv.Database(t), &gorm.Config{Logger: logger.Discard})
+				flake := gormflake.New(gormflake.Config{Store: lease.Memory()})
+				plugins := []gorm.Plugin{flake, migrate.LegacyBools(&metItem{})}
+				if first {
+					slices.Reverse(plugins)
+				}
+				for _, p := range plugins {
+					if err := db.Use(p); err != nil {
+						t.Fatal(err)
+					}
+				}
+				t.Cleanup(func() { _ = flake.Close(context.Background()) })
+				if err := db.Exec("CREATE TABLE met_items (id bigint PRIMARY KEY, name varchar(40) UNIQUE, active enum('N','Y') NOT NULL)").Error; err != nil {
+					t.Fatal(err)
+				}
+				if err := flake.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				err := db.Transaction(func(tx *gorm.DB) error {
+					var n int64
+					other, mine := metItem{Name: "x", Active: true}, metItem{Name: "x", Active: true}
+					if err := errors.Join(tx.Model(&metItem{}).Count(&n).Error, db.Create(&other).Error); err != nil {
+						return err
+					}
+					if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&mine).Error; err != nil {
+						return err
+					}
+					if mine.ID != other.ID {
+						t.Errorf("expected the id of the row that is there, %v, met %v", other.ID, mine.ID)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+type boolKeyed struct {
+	ID     gormflake.ID `gorm:"primaryKey"`
+	Name   string       `gorm:"size:40;uniqueIndex:u"`
+	Active bool         `gorm:"uniqueIndex:u"`
+}
+
+// TestCodecBesideUniqueBools has an upsert meet rows by a legacy boolean.
+func TestCodecBesideUniqueBools(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		srv := servers.Shared(t, servers.MariaDB)
+		db := srv.OpenDSN(t, srv.Database(t), &gorm.Config{Logger: logger.Discard})
+		flake := gormflake.New(gormflake.Config{Store: lease.Memory()})
+		if first {
+			_ = db.Use(migrate.LegacyBools(&boolKeyed{}))
+		}
+		_ = db.Use(flake)
+		if !first {
+			_ = db.Use(migrate.LegacyBools(&boolKeyed{}))
+		}
+		t.Cleanup(func() { _ = flake.Close(context.Background()) })
+		db.Exec("CREATE TABLE bool_keyeds (id bigint PRIMARY KEY, name varchar(40), active enum('N','Y') NOT NULL, UNIQUE u (name, active))")
+		n, y := boolKeyed{Name: "x"}, boolKeyed{Name: "x", Active: true}
+		if err := db.Create(&n).Error; err != nil {
+			t.Fatal(err)
+		}
+		db.Create(&y)
+		for _, v := range []bool{false, true} {
+			mine := boolKeyed{Name: "x", Active: v}
+			err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&mine).Error
+			want := map[bool]gormflake.ID{false: n.ID, true: y.ID}[v]
+			if err != nil || mine.ID != want {
+				t.Errorf("codec first %v, active %v: expected %v, met %v, %v", first, v, want, mine.ID, err)
+			}
+		}
 	}
 }

@@ -25,6 +25,9 @@ type pool struct {
 	schema  *schema.Schema // the statement's own, while a create step has another
 }
 
+// Unwrap is the connection beneath, for plugins that ask whether it is a transaction.
+func (p *pool) Unwrap() gorm.ConnPool { return p.ConnPool }
+
 // maxAttempts bounds how often a statement is executed while columns change under it.
 // A swap and its rollback in one statement's time are two changes.
 const maxAttempts = 4
