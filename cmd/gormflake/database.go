@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -40,8 +41,12 @@ func (f *dsnFlags) value() (string, error) {
 	}
 	if f.file != "" {
 		text, err := os.ReadFile(f.file)
-		if err != nil {
-			return "", err
+		if err != nil { // without the name: it may be a DSN, password and all
+			var path *fs.PathError
+			if errors.As(err, &path) {
+				err = path.Err
+			}
+			return "", fmt.Errorf("--dsn-file wants a file that can be read: %w", err)
 		}
 		line, _, _ := strings.Cut(string(text), "\n")
 		if line = strings.TrimSpace(line); line == "" {
@@ -58,27 +63,33 @@ func (f *dsnFlags) value() (string, error) {
 	return "", usagef("which database? Give --dsn, --dsn-file or the environment variable %s", dsnVariable)
 }
 
+// parse returns the DSN and which database it names.
+func (f *dsnFlags) parse() (string, dsn.Kind, error) {
+	name, err := f.value()
+	if err != nil {
+		return "", dsn.Unknown, err
+	}
+	return dsn.Parse(name)
+}
+
 // open opens the SQL database that the flags name. The returned function
 // closes it.
 func (f *dsnFlags) open(ctx context.Context) (*gorm.DB, func(), error) {
-	name, err := f.value()
+	name, kind, err := f.parse()
 	if err != nil {
 		return nil, nil, err
 	}
 	var dialector gorm.Dialector
-	switch dsn.KindOf(name) {
+	switch kind {
 	case dsn.Postgres:
 		dialector = postgres.Open(name)
 	case dsn.MySQL:
 		config, err := dsn.MySQLConfig(name)
 		if err != nil {
-			return nil, nil, dsn.Hide(err, name)
+			return nil, nil, err
 		}
 		dialector = mysql.Open(config.FormatDSN())
 	case dsn.SQLite:
-		if _, err := os.Stat(dsn.SQLiteFile(name)); err != nil {
-			return nil, nil, fmt.Errorf("want a database that exists, got the SQLite file %q: %w", dsn.SQLiteFile(name), err)
-		}
 		dialector = sqlite.Open(name)
 	default:
 		return nil, nil, usagef("this command wants a SQL database, got Redis")
@@ -99,13 +110,19 @@ func (f *dsnFlags) open(ctx context.Context) (*gorm.DB, func(), error) {
 	return db.WithContext(ctx), func() { _ = pool.Close() }, nil
 }
 
+// quiet is a logger that says nothing.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
 // store opens the lease store that the flags name.
 func (f *dsnFlags) store(ctx context.Context, options ...lease.Option) (lease.Store, func(), error) {
-	name, err := f.value()
+	name, kind, err := f.parse()
 	if err != nil {
 		return nil, nil, err
 	}
-	if dsn.KindOf(name) == dsn.Redis {
+	if kind == dsn.Redis {
+		redis.SetLogger(quiet{}) // what fails comes back as an error
 		parsed, err := redis.ParseURL(name)
 		if err != nil {
 			return nil, nil, dsn.Hide(err, name)

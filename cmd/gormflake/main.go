@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -73,17 +74,30 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 nothing changed (a plan refuses, 
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if unshown(err.Error()) { // such as -dsn=..., which quotes the value
+			return usagef("unknown or wrong flag, not shown since it may hold a password; flags have two dashes, see --help")
+		}
+		return usageError{err}
+	})
 	root.AddCommand(newID(), newWindow(), newWorkers(), newPartitions(), newBools(), newAdopt(), newBench())
 	// Cobra's own complaints about arguments are usage errors, too.
 	wrapArgs(root)
 	return root
 }
 
+// unshown reports whether a text may be a DSN, and hold a password.
+func unshown(text string) bool {
+	return strings.ContainsRune(text, '@') || strings.Contains(text, "://") || strings.Contains(strings.ToLower(text), "password=")
+}
+
 func wrapArgs(c *cobra.Command) {
 	check := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
 		var err error
+		if check != nil && slices.ContainsFunc(args, unshown) {
+			return usagef("%s: unexpected argument, not shown since it may hold a password; a database goes to --dsn", c.CommandPath())
+		}
 		if check != nil {
 			err = check(c, args)
 		}
@@ -97,6 +111,9 @@ func wrapArgs(c *cobra.Command) {
 	}
 	if c.HasSubCommands() && c.RunE == nil {
 		c.RunE = func(c *cobra.Command, args []string) error {
+			if len(args) > 0 && unshown(args[0]) {
+				return usagef("unknown command for %q, not shown since it may hold a password; a database goes to --dsn", c.CommandPath())
+			}
 			if len(args) > 0 {
 				return usagef("unknown command %q for %q; see --help", args[0], c.CommandPath())
 			}

@@ -52,7 +52,7 @@ func TestCommands(t *testing.T) {
 		{name: "no window", args: []string{"window"}, code: exitUsage, want: "one range"},
 		{name: "backwards", args: []string{"window", "--from", "2024-02-02", "--to", "2024-02-01"}, code: exitFailed, want: "from <= to"},
 		{name: "no database", args: []string{"workers", "list"}, code: exitUsage, want: "--dsn"},
-		{name: "no such file", args: []string{"workers", "list", "--dsn", "/nowhere/x.db"}, code: exitFailed, want: "exists"},
+		{name: "no such file", args: []string{"workers", "list", "--dsn", "/nowhere/x.db"}, code: exitFailed, want: "there is no file of that name"},
 		{name: "bools need a table", args: []string{"bools", "plan"}, code: exitUsage, want: "table"},
 		{name: "bad override", args: []string{"bools", "plan", "--table", "t", "--map-null", "a"}, code: exitUsage, want: "column=true"},
 		{name: "adopt needs a table", args: []string{"adopt", "plan"}, code: exitUsage, want: "table"},
@@ -116,25 +116,79 @@ func TestWorkers(t *testing.T) {
 }
 
 func TestPasswordsAreNeverPrinted(t *testing.T) {
-	for _, name := range []string{
-		"postgres://app:s3cret%21@127.0.0.1:1/shop",
-		"host=127.0.0.1 port=1 user=app password=s3cret! dbname=shop",
-		"host=127.0.0.1 port=1 user=app password='s3cret!' dbname=shop",
-		"app:s3cret!@tcp(127.0.0.1:1)/shop",
-		"app:s3c@ret!@tcp(127.0.0.1:1)/shop",
-		"mysql://app:s3cret%21@127.0.0.1:1/shop",
-		"redis://app:s3cret!@127.0.0.1:1/0",
+	t.Setenv(dsnVariable, "")
+	// A refusal of the DSN itself comes before any connection.
+	const refused, tried = "want a valid DSN", ""
+	for _, c := range []struct{ name, want string }{
+		{"postgres://app:s3cret%21@127.0.0.1:1/shop", tried},
+		{" postgres://app:s3cret%21@127.0.0.1:1/shop", tried},
+		{`"postgres://app:s3cret%21@127.0.0.1:1/shop"`, tried},
+		{"POSTGRES://app:s3cret%21@127.0.0.1:1/shop", tried},
+		{"postgres://app:s3cret%21@127.0.0.1:1,127.0.0.1:2/shop", tried},
+		{"host=127.0.0.1 port=1 user=app password=s3cret! dbname=shop", tried},
+		{"host=127.0.0.1 port=1 user=app password='s3cret!' dbname=shop", tried},
+		{"host=127.0.0.1 port=1 user=app password='s3c ret!' dbname=shop", tried},
+		{"host=127.0.0.1 port=1 user=app password=s3c ret! dbname=shop", refused},
+		{"host=127.0.0.1;port=1;user=app;password=s3cret!", refused},
+		{"Server=h;User=app;Password=s3cret!", refused},
+		{"app:s3cret!@tcp(127.0.0.1:1)/shop", tried},
+		{"'app:s3cret!@tcp(127.0.0.1:1)/shop'", tried},
+		{"app:s3cret!@(127.0.0.1:1)/shop", tried},
+		{"app:s3c@ret!@tcp(127.0.0.1:1)/shop", tried},
+		{"app:s3c/ret!@tcp(127.0.0.1:1)/shop", tried},
+		{"app:s3c/ret!@tcp(127.0.0.1:1)", refused},
+		{"app:s3cret!@127.0.0.1:23306/shop", "MySQL's form is user:password@tcp(host:3306)/name"},
+		{"app:s3cret!@db.internal", "MySQL's form is"},
+		{"mysql://app:s3cret%21@127.0.0.1:1/shop", tried},
+		{"mysql://app:s3c@ret!@127.0.0.1:1/shop", tried},
+		{"mysql://app:s3c/ret!@127.0.0.1:1/shop", "percent-encode"},
+		{"mysql://app:s3c/ret!@PW@127.0.0.1:1/shop", "percent-encode"},
+		{"mysql://app:s3c#ret!@127.0.0.1:1/shop", "percent-encode"},
+		{"mysql://app:s3c?ret!@127.0.0.1:1/shop", "percent-encode"},
+		{"mysql://app:s3c%ret!@127.0.0.1:1/shop", "percent-encode"},
+		{"mysql://app:s3cret!@tcp(127.0.0.1:1)/shop", "percent-encode"},
+		{"postgres://app:12/s3cret!@127.0.0.1:1/shop", "percent-encode"},
+		{"postgres:app:s3cret!@127.0.0.1/shop", refused},
+		{"pgsql://app:s3cret!@127.0.0.1/shop", refused},
+		{"sqlite://app:s3cret!@/shop", refused},
+		{"redis://app:s3cret!@127.0.0.1:1/0", tried},
+		{"redis://app:s3c/ret!@127.0.0.1:1/0", "percent-encode"},
+		{"redis://app:s3cret!@127.0.0.1:1/zero", tried},
 	} {
-		t.Run(name, func(t *testing.T) {
-			code, out, problems := command(t, "", "workers", "list", "--dsn", name)
+		t.Run(c.name, func(t *testing.T) {
+			code, out, problems := command(t, "", "workers", "list", "--dsn", c.name)
 			if code != exitFailed || problems == "" {
 				t.Errorf("want a failure and its reason, got exit code %d", code)
 			}
-			for _, secret := range []string{"s3cret", "s3c@ret", "ret!"} {
-				if strings.Contains(out+problems, secret) || strings.Contains(dsn.Redact(name), secret) {
-					t.Errorf("the password was printed: %s%s / %s", out, problems, dsn.Redact(name))
-				}
+			if c.want == tried && strings.Contains(problems, refused) || !strings.Contains(problems, c.want) {
+				t.Errorf("want %q, got %s", c.want, problems)
+			}
+			checkUnshown(t, out+problems)
+			if c.want == tried {
+				checkUnshown(t, dsn.Redact(dsn.Clean(c.name)))
 			}
 		})
+	}
+	// At the wrong place, too.
+	const name = "app:s3cret!@tcp(127.0.0.1:1)/shop"
+	for _, args := range [][]string{
+		{name}, {"workers", name}, {"workers", "list", name}, {"workers", "list", "-dsn=" + name}, {"workers", "list", "-dsn", name},
+		{"workers", "list", "--dsn-file", name}, {"workers", "release", name}, {"partitions", "plan", "--table", "t", name},
+	} {
+		code, out, problems := command(t, "", args...)
+		if code == exitOK || problems == "" {
+			t.Errorf("%q: want a failure and its reason, got exit code %d", args, code)
+		}
+		checkUnshown(t, out+problems)
+	}
+}
+
+// checkUnshown looks for parts of the passwords above.
+func checkUnshown(t *testing.T, printed string) {
+	t.Helper()
+	for _, secret := range []string{"s3c", "ret!", "ret%21"} {
+		if strings.Contains(printed, secret) {
+			t.Errorf("%q was printed: %s", secret, printed)
+		}
 	}
 }
