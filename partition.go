@@ -72,7 +72,8 @@ type PartitionPlan struct {
 // On MySQL and MariaDB a plain table becomes a partitioned one, which rewrites
 // it. A table with foreign keys, from it or to it, with a unique index that
 // leaves out the key, or with a full-text index is refused, as the server
-// would refuse it. Later plans split the last partition, which is quick while
+// would refuse it. So is a key of a type of 32 bits or fewer, on Postgres too:
+// adopt the table first, see package migrate. Later plans split the last partition, which is quick while
 // it is empty.
 //
 // An error is ErrPartition for what can't be, ErrWidth, ErrNoKey, ErrNoLayout,
@@ -113,7 +114,7 @@ func PlanPartitions(ctx context.Context, db *gorm.DB, model any, opts PartitionO
 // only rows made before t: retention that costs no row-by-row deletion. The
 // partition that catches the rest stays, and so does one that holds rows
 // numbered by AUTO_INCREMENT, whose age nobody knows. Errors are those of
-// PlanPartitions; a zero time is ErrWindow.
+// PlanPartitions; a time that has not passed is ErrPartition, a zero time ErrWindow.
 func PlanDropBefore(ctx context.Context, db *gorm.DB, model any, t time.Time, layout ...generator.Layout) (*PartitionPlan, error) {
 	var of generator.Layout
 	if len(layout) > 0 {
@@ -122,6 +123,10 @@ func PlanDropBefore(ctx context.Context, db *gorm.DB, model any, t time.Time, la
 	p, err := newPartitioner(ctx, db, model, of)
 	if err != nil {
 		return nil, err
+	}
+	if now := p.source.now(); t.After(now) {
+		return nil, fmt.Errorf("%w: want a time that has passed, got %s, and now is %s; what partitions of the present and the future hold is not old",
+			ErrPartition, t.Format(time.RFC3339), now.In(t.Location()).Format(time.RFC3339))
 	}
 	r, err := Until(t).resolve(p.source)
 	if err != nil {
@@ -274,6 +279,19 @@ func newPartitioner(ctx context.Context, db *gorm.DB, model any, layout generato
 
 func (p *partitioner) plan(steps []PartitionStep) *PartitionPlan {
 	return &PartitionPlan{Table: p.table, Steps: steps, db: p.db, engine: p.engine}
+}
+
+// checkColumn refuses a key that is missing, or of one of the types that are too
+// narrow: no bound of a partition could be reached.
+func (p *partitioner) checkColumn(kind, full string, narrow ...string) error {
+	switch {
+	case kind == "":
+		return fmt.Errorf("%w: the table %s has no column %s", ErrPartition, p.table, p.column)
+	case slices.Contains(narrow, strings.ToLower(kind)):
+		return fmt.Errorf("%w: %s.%s is %s and can't hold snowflake ids; adopt the table first (gormflake adopt plan --table %s)",
+			ErrPartition, p.table, p.column, full, p.table)
+	}
+	return nil
 }
 
 // quote quotes a table or column for a statement.

@@ -39,6 +39,14 @@ func newMySQLPartitions(p *partitioner) (*mysqlPartitions, error) {
 	if kind != "BASE TABLE" {
 		return nil, fmt.Errorf("%w: there is no table %s; create it first", ErrPartition, p.table)
 	}
+	var column struct{ Kind, Full string }
+	const columns = "SELECT DATA_TYPE AS kind, COLUMN_TYPE AS full FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLUMN_NAME = ?"
+	if err := p.db.Raw(columns, p.table, p.column).Scan(&column).Error; err != nil {
+		return nil, err
+	}
+	if err := p.checkColumn(column.Kind, column.Full, "tinyint", "smallint", "mediumint", "int"); err != nil {
+		return nil, err
+	}
 	return &mysqlPartitions{table: p.table, column: p.column}, nil
 }
 
@@ -155,7 +163,7 @@ func (e *mysqlPartitions) definitions(p *partitioner, width Width, from, to time
 	return definitions, names, nil
 }
 
-// refuse returns why MySQL can't partition a plain table, or nil.
+// refuse returns why the server can't partition a plain table, or nil.
 func (e *mysqlPartitions) refuse(p *partitioner) error {
 	reasons := []struct{ query, reason string }{
 		{
@@ -179,7 +187,7 @@ GROUP BY INDEX_NAME HAVING SUM(COLUMN_NAME = @column) = 0 ORDER BY 1`,
 			return err
 		}
 		if len(names) > 0 {
-			return fmt.Errorf("%w: MySQL can't partition the table %s: "+r.reason, ErrPartition, p.table, strings.Join(names, ", "))
+			return fmt.Errorf("%w: the server can't partition the table %s: "+r.reason, ErrPartition, p.table, strings.Join(names, ", "))
 		}
 	}
 	return nil
@@ -213,7 +221,7 @@ func (e *mysqlPartitions) drop(p *partitioner, end ID) ([]PartitionStep, error) 
 	case 0:
 		return nil, nil
 	case len(there):
-		return nil, fmt.Errorf("%w: MySQL can't drop every partition of %s; plan the next ones first", ErrPartition, p.table)
+		return nil, fmt.Errorf("%w: the server can't drop every partition of %s; plan the next ones first", ErrPartition, p.table)
 	}
 	step.SQL = []string{fmt.Sprintf("ALTER TABLE %s DROP PARTITION %s", p.quote(p.table), strings.Join(quoted, ", "))}
 	return []PartitionStep{step}, nil

@@ -29,19 +29,29 @@ func newPostgresPartitions(p *partitioner) (*postgresPartitions, error) {
 		Strategy     *string
 		Columns      *int
 		Column       *string
+		Type, Full   *string // of the key
 	}
 	const query = `SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name, c.relkind::text AS kind,
-	t.partstrat::text AS strategy, t.partnatts AS columns, a.attname AS column
+	t.partstrat::text AS strategy, t.partnatts AS columns, a.attname AS column,
+	y.typname AS type, format_type(k.atttypid, k.atttypmod) AS full
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_partitioned_table t ON t.partrelid = c.oid
 LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = t.partattrs[0]
+LEFT JOIN pg_attribute k ON k.attrelid = c.oid AND k.attname = ? LEFT JOIN pg_type y ON y.oid = k.atttypid
 WHERE c.oid = to_regclass(?)`
-	tx := p.db.Raw(query, p.quote(p.table)).Scan(&table)
+	tx := p.db.Raw(query, p.column, p.quote(p.table)).Scan(&table)
 	switch {
 	case tx.Error != nil:
 		return nil, tx.Error
 	case tx.RowsAffected == 0:
 		return nil, fmt.Errorf("%w: there is no table %s; create it with PARTITION BY RANGE (%s)", ErrPartition, p.table, p.column)
+	case table.Type == nil:
+		return nil, p.checkColumn("", "")
+	}
+	if err := p.checkColumn(*table.Type, *table.Full, "int2", "int4"); err != nil {
+		return nil, err
+	}
+	switch {
 	case table.Kind != "p":
 		return nil, fmt.Errorf("%w: Postgres can't partition the table %s in place; create another with (LIKE %s INCLUDING ALL) PARTITION BY RANGE (%s), plan its partitions, copy the rows and rename both",
 			ErrPartition, p.table, p.table, p.column)

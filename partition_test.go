@@ -116,28 +116,28 @@ func TestPlanPartitions(t *testing.T) {
 			t.Errorf("weeks: %v; want the last to begin on 2024-09-16", names)
 		}
 
-		// Before 15 June, April and May are dropped; the legacy rows keep the
-		// partition that they are in.
-		plan, err = PlanDropBefore(ctx, db, &reading{}, day(15).AddDate(0, 1, 0))
+		// Before 4 May, April is dropped; the legacy rows keep the partition that
+		// they are in.
+		plan, err = PlanDropBefore(ctx, db, &reading{}, day(4))
 		applied(t, plan, err)
 		var kept []reading
 		for _, r := range rows {
 			at := generator.Standard().Decompose(r.ID).Time
-			if at.Before(day(1).AddDate(0, -1, 0)) || !at.Before(day(1).AddDate(0, 1, 0)) {
+			if at.Before(day(1).AddDate(0, -1, 0)) || !at.Before(day(1)) {
 				kept = append(kept, r)
 			}
 		}
 		checkReadings(t, db, kept)
-		if len(kept) != len(rows)-2 {
-			t.Errorf("%d rows are kept, want all but 2", len(kept))
+		if len(kept) != len(rows)-1 {
+			t.Errorf("%d rows are kept, want all but 1", len(kept))
 		}
-		if again, err := PlanDropBefore(ctx, db, &reading{}, day(15).AddDate(0, 1, 0)); err != nil || !again.Empty() {
+		if again, err := PlanDropBefore(ctx, db, &reading{}, day(4)); err != nil || !again.Empty() {
 			t.Errorf("planned again: %v, %v; want nothing to do", again, err)
 		}
 		if err := db.Delete(&reading{}, []ID{1, 2}).Error; err != nil {
 			t.Fatal(err)
 		}
-		plan, err = PlanDropBefore(ctx, db, &reading{}, day(15).AddDate(0, 1, 0))
+		plan, err = PlanDropBefore(ctx, db, &reading{}, day(4))
 		applied(t, plan, err)
 		if db.Name() == "mysql" && plan.Empty() {
 			t.Error("without its legacy rows the first partition should go")
@@ -251,15 +251,15 @@ func TestApplyAtOnce(t *testing.T) {
 // TestPlanGoesStale: a plan of which a part is done is refused.
 func TestPlanGoesStale(t *testing.T) {
 	partitioned(t, func(t *testing.T, db *gorm.DB) {
-		plan, err := PlanPartitions(t.Context(), db, &reading{}, PartitionOptions{Width: Days(time.UTC)})
+		plan, err := PlanPartitions(t.Context(), db, &reading{}, PartitionOptions{Width: Days(time.UTC), From: day(1)})
 		applied(t, plan, err)
-		drop, err := PlanDropBefore(t.Context(), db, &reading{}, day(8))
+		drop, err := PlanDropBefore(t.Context(), db, &reading{}, day(4))
 		if err != nil {
 			t.Fatal(err)
 		}
-		statement := "ALTER TABLE readings DROP PARTITION p20240506"
+		statement := "ALTER TABLE readings DROP PARTITION p20240502"
 		if db.Name() == "postgres" {
-			statement = "DROP TABLE readings_p20240506"
+			statement = "DROP TABLE readings_p20240502"
 		}
 		if err := db.Exec(statement).Error; err != nil {
 			t.Fatal(err)
@@ -354,6 +354,22 @@ func TestPartitionRefusals(t *testing.T) {
 				t.Errorf("a partition's error names what a window has: %v", err)
 			}
 		}
+		narrow := map[string]string{"integer": "integer", "smallint": "smallint"}
+		if db.Name() == "mysql" {
+			narrow = map[string]string{"int unsigned NOT NULL AUTO_INCREMENT": "int", "mediumint": "mediumint"}
+		}
+		for definition, kind := range narrow {
+			if err := db.Exec("CREATE TABLE narrow (id " + definition + " PRIMARY KEY)").Error; err != nil {
+				t.Fatal(err)
+			}
+			for _, err := range []error{planned(db.Table("narrow"), &reading{}, opts), dropped(db.Table("narrow"), &reading{}, day(1))} {
+				refused(t, err, ErrPartition, "narrow.id is "+kind)
+				refused(t, err, ErrPartition, "can't hold snowflake ids; adopt the table first (gormflake adopt plan --table narrow)")
+			}
+			if err := db.Exec("DROP TABLE narrow").Error; err != nil {
+				t.Fatal(err)
+			}
+		}
 		if db.Name() == "postgres" {
 			refused(t, planned(db, &reading{}, opts), ErrPartition, "in place")
 			if err := db.Exec("CREATE TABLE listed (id bigint) PARTITION BY LIST (id)").Error; err != nil {
@@ -381,6 +397,7 @@ func TestPartitionRefusals(t *testing.T) {
 		refused(t, planned(db, &reading{}, PartitionOptions{Width: Days(nil)}), ErrWidth, "location")
 		refused(t, planned(db, &reading{}, PartitionOptions{Width: Days(time.UTC), Ahead: -1}), ErrPartition, "Ahead")
 		refused(t, planned(db, &reading{}, PartitionOptions{Width: Days(time.UTC), Ahead: 2000}), ErrWidth, "at most 1000")
+		refused(t, dropped(db, &reading{}, testClock.Add(time.Second)), ErrPartition, "want a time that has passed, got 2024-05-05T12:00:01Z")
 		refused(t, dropped(db, &reading{}, time.Time{}), ErrWindow, "zero time.Time")
 	})
 }

@@ -96,6 +96,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 
 	if counts, ok := c.slots.count(g); ok {
 		gauge(d.slots, float64(counts.held), "held")
+		gauge(d.slots, float64(counts.released), "released")
 		gauge(d.slots, float64(counts.free), "free")
 	}
 }

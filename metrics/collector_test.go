@@ -65,6 +65,7 @@ gormflake_refusals_total{namespace="orders",reason="time_exhausted"} 0
 # TYPE gormflake_worker_slots gauge
 gormflake_worker_slots{namespace="orders",state="free"} 1007
 gormflake_worker_slots{namespace="orders",state="held"} 1
+gormflake_worker_slots{namespace="orders",state="released"} 0
 # HELP gormflake_epoch_end_timestamp_seconds Unix time at which the layout's time bits are used up.
 # TYPE gormflake_epoch_end_timestamp_seconds gauge
 gormflake_epoch_end_timestamp_seconds{namespace="orders"} 3.619093655552e+09

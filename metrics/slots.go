@@ -14,7 +14,7 @@ const (
 	slotsTimeout = 2 * time.Second
 )
 
-// slots counts held and free worker ids, asking the store seldom.
+// slots counts worker ids by state, asking the store seldom.
 type slots struct {
 	every time.Duration
 
@@ -24,7 +24,9 @@ type slots struct {
 	known bool
 }
 
-type slotCounts struct{ held, free int64 }
+// slotCounts are worker ids that a process holds; that were released and can't be
+// taken before their high water has passed; and that can be taken.
+type slotCounts struct{ held, released, free int64 }
 
 func newSlots(every time.Duration) *slots {
 	if every == 0 {
@@ -50,10 +52,15 @@ func (s *slots) count(g *generator.Generator) (slotCounts, bool) {
 		if s.known = err == nil; s.known {
 			s.last = slotCounts{free: g.Layout().LiveWorkers().Len()}
 			for _, row := range rows {
-				if row.Held {
+				switch {
+				case !row.Held:
+					continue
+				case row.Owner != "":
 					s.last.held++
-					s.last.free--
+				default:
+					s.last.released++
 				}
+				s.last.free--
 			}
 		}
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/glebarez/sqlite"
 	"gorm.io/gorm"
@@ -110,8 +112,38 @@ func TestWorkers(t *testing.T) {
 	if code, _, problems := command(t, "", "workers", "release", worker, "--dsn", file, "--yes"); code != exitOK {
 		t.Fatalf("release: exit code %d\n%s", code, problems)
 	}
-	if _, out, _ := command(t, "", "workers", "list", "--dsn", file, "--all"); !strings.Contains(out, "0 held, 1 released") {
-		t.Fatalf("after the release:\n%s", out)
+	if code, _, problems := command(t, "", "workers", "release", "5000", "--dsn", file, "--yes"); code != exitUsage || !strings.Contains(problems, "want a worker id of 0 to 1007") {
+		t.Errorf("release of no worker id: exit code %d\n%s", code, problems)
+	}
+	// Every state, alike in text and JSON.
+	if err := g.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	past, soon := time.Now().Add(-time.Hour).UnixMilli(), time.Now().Add(time.Hour).UnixMilli()
+	for i, row := range []struct {
+		owner, state string
+		at           int64
+	}{{"host.1/x", "held", soon}, {"host.2/x", "expired", past}, {"", "released", soon}, {"", "free", past}} {
+		if err := db.Exec("DELETE FROM gormflake_leases").Error; err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Exec("INSERT INTO gormflake_leases (namespace, worker_id, term, owner, high_water, expires_at) VALUES ('default', ?, 7, ?, ?, ?)", i, row.owner, row.at, row.at).Error; err != nil {
+			t.Fatal(err)
+		}
+		host, _, _ := strings.Cut(row.owner, "/")
+		at := time.UnixMilli(row.at).UTC().Format(stamp)
+		want := fmt.Sprintf(`{"worker":%d,"state":%q,"held":%t,"owner":%q,"host":%q,"term":7,"high_water":%q,"free_at":%q}`+"\n", i, row.state, row.state == "held", row.owner, host, at, at)
+		if code, out, problems := command(t, "", "workers", "list", "--dsn", file, "--all", "--json"); code != exitOK || out != want {
+			t.Errorf("--json: exit code %d\n got %swant %s%s", code, out, want, problems)
+		}
+		_, out, _ := command(t, "", "workers", "list", "--dsn", file, "--all")
+		if !strings.Contains(out, fmt.Sprintf("%-6d  %-8s  ", i, row.state)) && !strings.Contains(out, fmt.Sprintf("%d       %s ", i, row.state)) {
+			t.Errorf("want the state %s:\n%s", row.state, out)
+		}
+		_, out, _ = command(t, "", "workers", "list", "--dsn", file)
+		if shown := strings.Contains(out, "host.1"); shown != (row.state == "held") {
+			t.Errorf("without --all, %s:\n%s", row.state, out)
+		}
 	}
 }
 

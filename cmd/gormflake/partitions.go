@@ -20,6 +20,29 @@ type partitionFlags struct {
 	layout                                 layoutFlags
 	table, column, width, zone, from, drop string
 	ahead                                  int
+	asJSON                                 bool
+}
+
+// partitionJSON is a plan as JSON.
+type partitionJSON struct {
+	Table string              `json:"table"`
+	Steps []partitionStepJSON `json:"steps"`
+	SQL   string              `json:"sql"` // all steps as a script
+}
+
+type partitionStepJSON struct {
+	Comment    string   `json:"comment"`
+	Partitions []string `json:"partitions"`
+	Drop       bool     `json:"drop"`
+	SQL        []string `json:"sql"`
+}
+
+func asPartitionJSON(p *gormflake.PartitionPlan) partitionJSON {
+	steps := make([]partitionStepJSON, len(p.Steps))
+	for i, step := range p.Steps {
+		steps[i] = partitionStepJSON{Comment: step.Comment, Partitions: step.Names, Drop: step.Drop, SQL: step.SQL}
+	}
+	return partitionJSON{Table: p.Table, Steps: steps, SQL: p.SQL()}
 }
 
 func newPartitions() *cobra.Command {
@@ -40,6 +63,7 @@ func newPartitionsPlan() *cobra.Command {
 		},
 	}
 	flags.register(c)
+	c.Flags().BoolVar(&flags.asJSON, "json", false, "print a JSON object on a line for each plan: what is created, and what is dropped")
 	return c
 }
 
@@ -79,7 +103,7 @@ func (f *partitionFlags) register(c *cobra.Command) {
 	set := c.Flags()
 	set.StringVar(&f.table, "table", "", "table to partition")
 	set.StringVar(&f.column, "column", "id", "its snowflake key")
-	set.StringVar(&f.width, "width", "month", "width of a partition: day, week or month")
+	set.StringVar(&f.width, "width", "month", "width of a partition: day, week, month or year")
 	set.StringVar(&f.zone, "zone", "UTC", "time zone of the calendar")
 	set.StringVar(&f.from, "from", "", "time that the first partition holds; default: now")
 	set.IntVar(&f.ahead, "ahead", 3, "how many partitions after the present one")
@@ -105,8 +129,10 @@ func (f *partitionFlags) each(ctx context.Context, out io.Writer, use func(*gorm
 		options.Width = gormflake.Weeks(zone)
 	case "month":
 		options.Width = gormflake.Months(zone)
+	case "year":
+		options.Width = gormflake.Years(zone)
 	default:
-		return usagef("--width wants day, week or month, got %q", f.width)
+		return usagef("--width wants day, week, month or year, got %q", f.width)
 	}
 	if f.from != "" {
 		if options.From, err = parseTime(f.from, zone); err != nil {
@@ -117,6 +143,9 @@ func (f *partitionFlags) each(ctx context.Context, out io.Writer, use func(*gorm
 	if f.drop != "" {
 		if before, err = parseTime(f.drop, zone); err != nil {
 			return err
+		}
+		if before.After(time.Now()) {
+			return usagef("--drop-before wants a time that has passed, got %s", before.Format(time.RFC3339))
 		}
 	}
 	db, done, err := f.dsn.open(ctx)
@@ -138,7 +167,14 @@ func (f *partitionFlags) each(ctx context.Context, out io.Writer, use func(*gorm
 		if err != nil {
 			return err
 		}
-		fmt.Fprint(out, p.SQL())
+		if f.asJSON {
+			err = printJSON(out, asPartitionJSON(p))
+		} else {
+			_, err = fmt.Fprint(out, p.SQL())
+		}
+		if err != nil {
+			return err
+		}
 		if err := use(p); err != nil {
 			return err
 		}
