@@ -60,17 +60,22 @@ func (p *BoolPlan) Backfill(ctx context.Context, o BackfillOptions) error {
 		if err := b.run(ctx); err != nil {
 			return err
 		}
-		var missing planRecord
-		for _, ix := range p.record.Indexes {
-			if !st.indexes[ix.Helper] {
-				missing.Indexes = append(missing.Indexes, ix)
-			}
-		}
+		missing := planRecord{Indexes: p.record.missingIndexes(st)}
 		if len(missing.Indexes) == 0 {
 			return nil
 		}
 		return s.ddl(ctx, missing.addIndexes(p.record.Table)+p.record.Algorithms[alterIndex].clause())
 	})
+}
+
+// missingIndexes returns the indexes that a backfill has still to build.
+func (r *planRecord) missingIndexes(st boolState) (missing []indexPlan) {
+	for _, ix := range r.Indexes {
+		if !st.indexes[ix.Helper] {
+			missing = append(missing, ix)
+		}
+	}
+	return missing
 }
 
 // resolve fills in the defaults.

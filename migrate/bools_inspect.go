@@ -89,7 +89,8 @@ type Object struct {
 
 // InspectBools reads what the named columns hold, or, with none named, every
 // column whose type speaks for itself as a boolean and isn't a plain tinyint. It
-// scans the table once per column and changes nothing.
+// scans the table once per column, once more while a migration is being filled,
+// and changes nothing.
 func InspectBools(ctx context.Context, db *gorm.DB, table string, columns ...string) (*BoolReport, error) {
 	spec, err := BoolSpec{Table: table, Columns: columns}.resolve(db)
 	if err != nil {
@@ -120,6 +121,7 @@ type BoolMigration struct {
 	Target  string
 	Phase   BoolPhase // "" if the schema is in none of them
 	Problem string    // why it is in none
+	Filled  bool      // in the phase prepared: every row agrees and the indexes are there, so that Swap may follow
 }
 
 // String says what was begun and which step comes next.
@@ -134,6 +136,9 @@ func (m *BoolMigration) next() string {
 	case PhasePartial:
 		return "partial: Prepare was interrupted; call it again, or Rollback"
 	case PhasePrepared:
+		if m.Filled {
+			return "filled and verified; next is Swap, or Rollback"
+		}
 		return "prepared; next are Backfill, Verify and Swap, or Rollback"
 	case PhaseSwapped:
 		return "swapped; next is Cleanup, or Rollback"
@@ -162,6 +167,14 @@ func (s *boolSession) underWay(ctx context.Context, table string) (*BoolMigratio
 	default:
 		m.Phase = st.phase
 	}
+	if m.Phase != PhasePrepared || len(record.missingIndexes(st)) > 0 {
+		return m, nil
+	}
+	report, err := s.verify(ctx, record, st.phase)
+	if err != nil {
+		return nil, err
+	}
+	m.Filled = report.OK()
 	return m, nil
 }
 

@@ -166,7 +166,7 @@ func TestBoolsTwice(t *testing.T) {
 				}
 			}
 		}
-		inspected := func(want BoolPhase) {
+		inspected := func(want BoolPhase, filled ...bool) {
 			t.Helper()
 			r, err := InspectBools(t.Context(), f.db, "t")
 			if err != nil {
@@ -175,6 +175,9 @@ func TestBoolsTwice(t *testing.T) {
 			var met BoolPhase
 			if r.Migration != nil {
 				met = r.Migration.Phase
+				if want := len(filled) > 0 && filled[0]; r.Migration.Filled != want {
+					t.Errorf("expected Filled to be %t: %v", want, r.Migration)
+				}
 			}
 			if met != want {
 				t.Errorf("expected the inspection to say %q, met %q", want, met)
@@ -186,7 +189,9 @@ func TestBoolsTwice(t *testing.T) {
 		f.phase(p, PhasePrepared)
 		done(false)
 		inspected(PhasePrepared)
-		f.must(fill(p), fill(p), verified(p), verified(p), p.Rollback, p.Rollback)
+		f.must(fill(p))
+		inspected(PhasePrepared, true)
+		f.must(fill(p), verified(p), verified(p), p.Rollback, p.Rollback)
 		if got := f.create("t"); got != create || f.checksum("t") != sum {
 			t.Errorf("expected the original back, met\n%s", got)
 		}

@@ -24,10 +24,8 @@ func (p *BoolPlan) Swap(ctx context.Context) error {
 		case PhaseOriginal, PhasePartial:
 			return p.outOfOrder("Swap", st.phase, "call Prepare and Backfill first")
 		}
-		for _, ix := range p.record.Indexes {
-			if !st.indexes[ix.Helper] {
-				return p.outOfOrder("Swap", st.phase, "Backfill hasn't come to its end: the index "+ix.Helper+" is missing")
-			}
+		if missing := p.record.missingIndexes(st); len(missing) > 0 {
+			return p.outOfOrder("Swap", st.phase, "Backfill hasn't come to its end: the index "+missing[0].Helper+" is missing; call Backfill again")
 		}
 		now, err := s.showCreate(ctx, p.Table)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ type boolsFlags struct {
 	target    string
 	overrides overrideFlags
 	batch     int
+	asJSON    bool
 	pause     time.Duration
 	yes       bool
 }
@@ -59,7 +61,6 @@ func (f *boolsFlags) register(c *cobra.Command) {
 
 func newBoolsInspect() *cobra.Command {
 	var flags boolsFlags
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "inspect",
 		Short: "Report what the columns hold and what depends on them",
@@ -72,17 +73,21 @@ func newBoolsInspect() *cobra.Command {
 			defer done()
 			report, err := migrate.InspectBools(c.Context(), db, flags.table, flags.columns...)
 			if err != nil {
-				return err
+				return spellError(err)
 			}
-			if asJSON {
-				return printJSON(c.OutOrStdout(), report)
+			if flags.asJSON {
+				return printJSON(c.OutOrStdout(), snake(report))
 			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), report)
+			underWay := ""
+			if report.Migration != nil { // in commands instead of Go
+				underWay, report.Migration = "  "+spellMigration(report.Migration)+"\n", nil
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%v%s\n", report, underWay)
 			return err
 		},
 	}
 	flags.register(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	c.Flags().BoolVar(&flags.asJSON, "json", false, "print a JSON object")
 	return c
 }
 
@@ -107,7 +112,7 @@ func newBoolsStep(name, short string, changes bool, step func(context.Context, i
 			spec := migrate.BoolSpec{Table: flags.table, Columns: flags.columns, Target: flags.target}
 			if name == "swap" || name == "cleanup" { // a plan of what is finished can't be made
 				if done, err := migrate.BoolsDone(c.Context(), db, spec); err != nil {
-					return err
+					return spellError(err)
 				} else if done {
 					_, err = fmt.Fprintf(c.OutOrStdout(), "%s: nothing left to do; no migration is under way, and no column is left to move\n", flags.table)
 					return err
@@ -115,32 +120,44 @@ func newBoolsStep(name, short string, changes bool, step func(context.Context, i
 			}
 			plan, err := migrate.PlanBools(c.Context(), db, spec, overrides...)
 			if err != nil {
-				return err
+				return spellError(err)
 			}
 			out := c.OutOrStdout()
-			if name == "plan" || (changes && !flags.yes) {
-				fmt.Fprintln(out, plan.SQL())
+			switch {
+			case name == "plan" && flags.asJSON:
+				err = printBoolPlan(c.Context(), out, plan)
+			case name == "plan" || (changes && !flags.yes):
+				_, err = fmt.Fprintln(out, spellPlan(plan.SQL()))
+			}
+			if err != nil {
+				return err
 			}
 			if err := plan.Err(); err != nil {
-				return errors.Join(err, fmt.Errorf("%w; what decides is a flag here, such as --map-null column=false for MapNull: see --help", errRefused))
+				return errors.Join(spellError(err), errRefused)
 			}
 			if changes && !flags.yes {
 				return fmt.Errorf("%w: add --yes for the step %s", errRefused, name)
 			}
 			if err := step(c.Context(), out, &flags, plan); err != nil {
-				return err
+				return spellError(err)
+			}
+			if flags.asJSON {
+				return nil
 			}
 			phase, err := plan.Phase(c.Context())
 			if err != nil {
-				return err
+				return spellError(err)
 			}
-			_, err = fmt.Fprintf(out, "%s: %s\n", flags.table, phase)
+			_, err = fmt.Fprintf(out, "%s: %s\n", flags.table, spellPhase(phase, name == "run" || name == "verify"))
 			return err
 		},
 	}
 	flags.register(c)
 	c.Flags().StringVar(&flags.target, "target", "", "type of the new column; default: tinyint(1)")
 	flags.overrides.register(c.Flags())
+	if !changes {
+		c.Flags().BoolVar(&flags.asJSON, "json", false, "print a JSON object")
+	}
 	if name == "run" {
 		c.Flags().IntVar(&flags.batch, "batch", 2000, "rows that one transaction fills")
 		c.Flags().DurationVar(&flags.pause, "pause", 0, "pause after every batch")
@@ -164,16 +181,41 @@ func runBools(ctx context.Context, out io.Writer, flags *boolsFlags, plan *migra
 	return verifyBools(ctx, out, flags, plan)
 }
 
-func verifyBools(ctx context.Context, out io.Writer, _ *boolsFlags, plan *migrate.BoolPlan) error {
+func verifyBools(ctx context.Context, out io.Writer, flags *boolsFlags, plan *migrate.BoolPlan) error {
 	report, err := plan.Verify(ctx)
-	if err != nil {
+	if report == nil {
 		return err
 	}
-	fmt.Fprintf(out, "verified %d rows of %s: ", report.Rows, report.Table)
-	if report.OK() {
-		fmt.Fprintln(out, "old and new agree")
-		return nil
+	if flags.asJSON {
+		return errors.Join(printJSON(out, append(object{{"ok", report.OK()}}, snake(report).(object)...)), err)
 	}
-	fmt.Fprintln(out, "they differ")
-	return &migrate.DisagreeError{Report: report}
+	agree := "old and new agree"
+	if !report.OK() {
+		agree = "they differ"
+	}
+	fmt.Fprintf(out, "verified %d rows of %s: %s\n", report.Rows, report.Table, agree)
+	return err
+}
+
+func spellAll(texts []string) []string {
+	spelled := make([]string, len(texts))
+	for i, text := range texts {
+		spelled[i] = spell(text)
+	}
+	return spelled
+}
+
+// printBoolPlan prints a plan as JSON, with the refusals' remedies as flags.
+func printBoolPlan(ctx context.Context, out io.Writer, plan *migrate.BoolPlan) error {
+	phase, err := plan.Phase(ctx)
+	if err != nil && len(plan.Refusals) == 0 { // the phase of what is refused may be none
+		return spellError(err)
+	}
+	refusals := slices.Clone(plan.Refusals)
+	for i := range refusals {
+		refusals[i].Reason, refusals[i].Remedy = spell(refusals[i].Reason), spell(refusals[i].Remedy)
+	}
+	return printJSON(out, object{
+		{"table", plan.Table}, {"phase", phase}, {"resumed", plan.Resumed}, {"refusals", snake(refusals)}, {"warnings", spellAll(plan.Warnings)}, {"statements", snake(plan.Statements())},
+	})
 }

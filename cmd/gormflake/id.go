@@ -73,7 +73,11 @@ func newIDDecode() *cobra.Command {
 				return err
 			})
 			if err == nil && bad > 0 {
-				return fmt.Errorf("%w: %d of %d words", generator.ErrInvalidID, bad, words)
+				verb := "were"
+				if bad == 1 {
+					verb = "was"
+				}
+				return fmt.Errorf("%d of %d words %s no id", bad, words, verb)
 			}
 			return err
 		},

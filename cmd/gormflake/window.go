@@ -17,6 +17,17 @@ type windowFlags struct {
 	last                                  time.Duration
 }
 
+// windowJSON is a window as JSON: from is its first id, to the first one after
+// it, absent where the window has no such end.
+type windowJSON struct {
+	From     *generator.ID `json:"from,omitempty"`
+	FromTime string        `json:"from_time,omitempty"`
+	To       *generator.ID `json:"to,omitempty"`
+	ToTime   string        `json:"to_time,omitempty"`
+	SQL      string        `json:"sql"`
+	Args     []string      `json:"args"` // of the SQL, integers of 64 bits
+}
+
 func newWindow() *cobra.Command {
 	var layout layoutFlags
 	var flags windowFlags
@@ -42,23 +53,31 @@ func newWindow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			bounds := map[string]any{"sql": where, "args": args}
-			for i, name := range []string{"lo", "hi"} {
-				if i < len(args) {
-					bounds[name] = fmt.Sprint(args[i])
-				}
+			zone, err := parseZone(flags.zone)
+			if err != nil {
+				return err
 			}
-			if asJSON {
-				return printJSON(c.OutOrStdout(), bounds)
-			}
+			shown := windowJSON{SQL: where, Args: make([]string, len(args))}
 			out := c.OutOrStdout()
 			for i, arg := range args {
+				shown.Args[i] = fmt.Sprint(arg)
 				id, ok := asID(arg)
 				if !ok {
 					continue
 				}
-				name := [...]string{"from", "to"}[min(i, 1)]
-				fmt.Fprintf(out, "%-4s  %-19v  %s\n", name, id, l.Decompose(id).Time.Format(stamp))
+				at := l.Decompose(id).Time.In(zone).Format(stamp)
+				name := "from"
+				if i == 0 && (len(args) > 1 || flags.to == "") { // a --to alone is the only argument
+					shown.From, shown.FromTime = &id, at
+				} else {
+					name, shown.To, shown.ToTime = "to", &id, at
+				}
+				if !asJSON {
+					fmt.Fprintf(out, "%-4s  %-19v  %s\n", name, id, at)
+				}
+			}
+			if asJSON {
+				return printJSON(out, shown)
 			}
 			_, err = fmt.Fprintf(out, "sql   %s\nargs  %v\n", where, args)
 			return err
@@ -73,7 +92,7 @@ func newWindow() *cobra.Command {
 	f.StringVar(&flags.week, "week", "", "the ISO week of a day")
 	f.StringVar(&flags.hour, "hour", "", "the hour of a time")
 	f.DurationVar(&flags.last, "last", 0, "the time until now, such as 1h30m")
-	f.StringVar(&flags.zone, "zone", "UTC", "time zone of times without one, and of days")
+	f.StringVar(&flags.zone, "zone", "UTC", "time zone of times without one, of days, and of the times printed")
 	f.StringVar(&column, "column", "id", "column of the ids")
 	f.StringVar(&dialect, "dialect", "mysql", "form of the SQL: mysql, postgres or sqlite")
 	f.BoolVar(&asJSON, "json", false, "print a JSON object")
