@@ -39,14 +39,20 @@ func (b *Bools) enter(db *gorm.DB, rows bool) {
 	if db.Error != nil || stmt.ConnPool == nil {
 		return
 	}
-	if _, ok := stmt.ConnPool.(*pool); ok {
-		return
+	beneath := stmt.ConnPool
+	if outer, ok := beneath.(*pool); ok {
+		if outer.stmt == stmt {
+			return
+		}
+		// A statement of another plugin within a step of this one's. What it reads and
+		// logs is its own.
+		beneath = outer.ConnPool
 	}
 	if err := b.observe(stmt); err != nil {
 		_ = db.AddError(err)
 		return
 	}
-	stmt.ConnPool = &pool{ConnPool: stmt.ConnPool, bools: b, catalog: b.catalogOf(db), stmt: stmt, rows: rows}
+	stmt.ConnPool = &pool{ConnPool: beneath, bools: b, catalog: b.catalogOf(db), stmt: stmt, rows: rows}
 }
 
 // leave gives the statement its connection back, for hooks, associations and

@@ -99,6 +99,9 @@ func (p *pool) show(r ready) {
 
 // ExecContext executes an encoded statement.
 func (p *pool) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if firstWord(query) == "USE" {
+		return nil, ErrUse
+	}
 	r, err := p.prepare(ctx, query, args)
 	if err != nil {
 		return nil, err
@@ -138,12 +141,16 @@ func (p *pool) ExecContext(ctx context.Context, query string, args ...any) (sql.
 
 // changesSchema reports whether a statement may change what the catalog knows.
 func changesSchema(query string) bool {
-	word, _, _ := strings.Cut(strings.TrimLeft(query, " \t\r\n"), " ")
-	switch strings.ToUpper(word) {
-	case "ALTER", "CREATE", "DROP", "RENAME", "USE":
+	switch firstWord(query) {
+	case "ALTER", "CREATE", "DROP", "RENAME":
 		return true
 	}
 	return false
+}
+
+func firstWord(query string) string {
+	word, _, _ := strings.Cut(strings.TrimLeft(query, " \t\r\n"), " ")
+	return strings.ToUpper(word)
 }
 
 // again asks the server for the schema. When it has changed and nothing of the

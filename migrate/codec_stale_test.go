@@ -524,3 +524,47 @@ func TestCodecRollbackOfText(t *testing.T) {
 		}
 	})
 }
+
+// TestCodecNestedStatement: another plugin's statement between the codec's in and out
+// is encoded, and leaves the outer statement's text and values as they were.
+func TestCodecNestedStatement(t *testing.T) {
+	onServers(t, func(b *bench) {
+		b.flags("enum('N','Y') NOT NULL", "'Y'")
+		db := b.open(still(), nil, "")
+		var n int64
+		var nested error
+		var text string
+		var vars []any
+		if err := db.Callback().Create().After("gorm:create").Before("gormflake:legacy-bools:out").Register("nested", func(tx *gorm.DB) {
+			nested = tx.Session(&gorm.Session{NewDB: true}).Model(&flag{}).Where("v = ?", true).Count(&n).Error
+			text, vars = tx.Statement.SQL.String(), tx.Statement.Vars
+		}); err != nil {
+			b.Fatal(err)
+		}
+		b.must(db.Create(&flag{V: false}))
+		if nested != nil || n != 1 {
+			b.Fatalf("counted %d, error %v, expected 1", n, nested)
+		}
+		if !strings.HasPrefix(text, "INSERT") {
+			b.Errorf("the create's text is %q", text)
+		}
+		if len(vars) == 0 || vars[0] != "N" {
+			b.Errorf("the create's values are %v, expected N first", vars)
+		}
+	})
+}
+
+// TestCodecUse: what a USE would do to one connection isn't done.
+func TestCodecUse(t *testing.T) {
+	onServers(t, func(b *bench) {
+		b.flags("enum('N','Y') NOT NULL", "'Y'")
+		db := b.open(still(), nil, "")
+		if err := db.Exec("use mysql").Error; !errors.Is(err, ErrUse) {
+			b.Fatalf("error %v, expected ErrUse", err)
+		}
+		b.must(db.Create(&flag{V: false}))
+		if got := b.stored("SELECT v FROM flags ORDER BY id"); got != "Y N" {
+			b.Fatalf("stored %q", got)
+		}
+	})
+}

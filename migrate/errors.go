@@ -25,6 +25,11 @@ var (
 	// a boolean can't hold one, or that it has labels nobody has mapped.
 	ErrNotBoolean = errors.New("migrate: the column is not a boolean that is understood")
 
+	// ErrUse reports a USE statement. It changes the database of the one connection
+	// that executes it; the codec, which knows one default database for the whole
+	// pool, would then encode by the wrong table.
+	ErrUse = errors.New("migrate: USE changes the database of one connection of the pool, which the codec can't follow; name the database before the table, or open it by a data source name of its own")
+
 	// ErrNoCodec reports that a database has no codec installed.
 	ErrNoCodec = errors.New("migrate: the codec is not installed on this database; call db.Use(migrate.LegacyBools(...))")
 )
