@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,15 +69,30 @@ func InspectAdopt(ctx context.Context, db *gorm.DB, spec AdoptSpec) (*AdoptRepor
 		return nil, err
 	}
 	defer a.close()
-	_, now, err := survey(ctx, a, spec)
-	return now, err
+	p := &AdoptPlan{db: db, spec: spec}
+	now, err := p.readNow(ctx, a)
+	if now != nil && errors.Is(err, ErrOutOfOrder) { // what stands in the way is reported
+		now.hazard("out-of-order", "%v", err)
+		return now, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return now, nil
 }
 
 // survey reads the table as it was, nil if nothing has begun, and as it is.
 func survey(ctx context.Context, a adopter, spec AdoptSpec) (was, now *AdoptReport, err error) {
-	was, err = readAdoption(ctx, a, spec.Table)
+	was, err = readRecord(ctx, a, spec.Table)
 	if err != nil {
 		return nil, nil, err
+	}
+	var earlier int64
+	if was != nil {
+		earlier = was.EarlierFirstID
+	}
+	if was != nil && was.RolledBack {
+		was, earlier = nil, was.firstSnowflake()
 	}
 	if was != nil { // columns that lost their foreign key for the time of the move are among them
 		spec.FirstID = was.FirstID
@@ -90,6 +106,7 @@ func survey(ctx context.Context, a adopter, spec AdoptSpec) (was, now *AdoptRepo
 	if err != nil {
 		return nil, nil, err
 	}
+	now.EarlierFirstID = earlier
 	fits := true
 	if now.Key.Bits > 0 {
 		if now.MaxID, fits, err = maxOf(ctx, a, now.Key.reference(), 0); err != nil {
@@ -136,12 +153,14 @@ func (p *AdoptPlan) readNow(ctx context.Context, a adopter) (*AdoptReport, error
 		merged := *was
 		merged.References = append(slices.Clone(was.References), missing(now.References, was.References, same)...)
 		merged.ForeignKeys = append(slices.Clone(was.ForeignKeys), missing(now.ForeignKeys, was.ForeignKeys, AdoptForeignKey.same)...)
-		merged.Hazards, merged.Widening = now.Hazards, now.Widening
+		merged.Widening = now.Widening
 		p.Report = &merged
 	}
 	if len(p.Refusals) == 0 {
 		p.Statements, err = a.forward(ctx, p.Report, now)
 	}
+	p.progress(was, now)
+	p.Report.Hazards, p.Report.Progress, p.Report.Next = now.Hazards, now.Progress, now.Next
 	return now, err
 }
 
@@ -171,6 +190,9 @@ func (p *AdoptPlan) Empty() bool { return len(p.Statements) == 0 && len(p.Refusa
 // still to run, with what waits meanwhile.
 func (p *AdoptPlan) SQL() string {
 	var b strings.Builder
+	if text := p.Report.progressText(); text != "" {
+		fmt.Fprintf(&b, "-- adoption %s\n", text)
+	}
 	fmt.Fprintf(&b, "-- table %s: keys up to %d stay, new ones start at %d\n", p.Report.Table, p.Report.MaxID, p.Report.FirstID)
 	if text := p.now.Widening.text(p.spec.Widening); text != "" {
 		fmt.Fprintf(&b, "-- widening %s: %s\n", p.now.Widening, text)
@@ -209,10 +231,6 @@ func writeStatements(b *strings.Builder, all []AdoptStatement) {
 // around them once a statement has been tried.
 func (p *AdoptPlan) Apply(ctx context.Context) error {
 	return p.locked(ctx, func(a adopter) error {
-		was, err := readAdoption(ctx, a, p.spec.Table)
-		if err != nil {
-			return err
-		}
 		if err := p.read(ctx, a); err != nil {
 			return err
 		}
@@ -222,7 +240,7 @@ func (p *AdoptPlan) Apply(ctx context.Context) error {
 		if p.Empty() {
 			return nil
 		}
-		if err := writeAdoption(ctx, a, p.spec.Table, p.Report, was != nil); err != nil {
+		if err := writeAdoption(ctx, a, p.spec.Table, p.Report); err != nil {
 			return err
 		}
 		return p.runAll(ctx, a, "Apply", p.Statements)
@@ -233,20 +251,21 @@ func (p *AdoptPlan) Apply(ctx context.Context) error {
 // old types where every value in them still fits; once one holds a snowflake id
 // all stay 64 bits wide, since no row is dropped or renumbered. On MySQL and
 // SQLite new numbers then follow the largest id of the table, on Postgres the
-// largest old one. It needs the journal that Apply wrote; without it, and on a table that
-// was changed since, the error is ErrOutOfOrder. An online widening of Postgres is
+// largest old one; see RollbackHazards. On a table that the database numbers already
+// it does nothing. It needs the journal that Apply wrote; without it, and on a table
+// that was changed since, the error is ErrOutOfOrder. An online widening of Postgres is
 // taken back online: before the swap by dropping the second columns, which needs no
 // journal, after it by the same move to the old types, which may be refused.
 func (p *AdoptPlan) Rollback(ctx context.Context) error {
 	return p.locked(ctx, func(a adopter) error {
 		statements, err := p.backward(ctx, a)
-		if err != nil {
+		if err != nil || p.Restored() {
 			return err
 		}
 		if err := p.runAll(ctx, a, "Rollback", statements); err != nil {
 			return err
 		}
-		return forgetAdoption(ctx, a, p.spec.Table)
+		return forgetAdoption(ctx, a, p.spec.Table, p.Report)
 	})
 }
 
@@ -263,7 +282,13 @@ func (p *AdoptPlan) RollbackSQL(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
+	if p.Restored() {
+		return fmt.Sprintf("-- table %s: the database numbers it already; nothing to do\n", p.Report.Table), nil
+	}
 	fmt.Fprintf(&b, "-- table %s: back to numbers of the database\n", p.Report.Table)
+	for _, h := range p.RollbackHazards() {
+		fmt.Fprintf(&b, "-- hazard: %s: %s\n", h.Code, h.Reason)
+	}
 	writeStatements(&b, statements)
 	return b.String(), nil
 }
@@ -274,14 +299,17 @@ func (p *AdoptPlan) backward(ctx context.Context, a adopter) ([]AdoptStatement, 
 	if err != nil {
 		return nil, err
 	}
+	if p.Restored() {
+		return nil, nil
+	}
 	if online := now.state != nil && now.state.begun(now); !p.Begun && !online {
-		return nil, fmt.Errorf("%w: expected a row of table %s in %s, which Apply writes; there is nothing to roll back", ErrOutOfOrder, p.spec.Table, adoptJournal)
+		return nil, fmt.Errorf("%w: expected a row of table %s in %s, which Apply writes; without it nobody can tell what the table was like before", ErrOutOfOrder, p.spec.Table, adoptJournal)
 	}
 	narrow, err := narrowable(ctx, a, p.Report)
 	if err != nil {
 		return nil, err
 	}
-	last, _, err := maxOf(ctx, a, p.Report.Key.reference(), p.Report.FirstID)
+	last, _, err := maxOf(ctx, a, p.Report.Key.reference(), p.Report.firstSnowflake())
 	if err != nil {
 		return nil, err
 	}
@@ -334,7 +362,7 @@ func (p *AdoptPlan) keep(ctx context.Context, a adopter) error {
 	if err != nil || was != nil {
 		return err
 	}
-	return writeAdoption(ctx, a, p.spec.Table, p.Report, false)
+	return writeAdoption(ctx, a, p.spec.Table, p.Report)
 }
 
 func (p *AdoptPlan) locked(ctx context.Context, do func(adopter) error) error {
@@ -370,10 +398,11 @@ func (p *AdoptPlan) locked(ctx context.Context, do func(adopter) error) error {
 // AdoptVerification is what Verify finds.
 type AdoptVerification struct {
 	Table     string
-	Legacy    int64    // rows with keys below the first snowflake id
+	Legacy    int64    // rows with keys below the first snowflake id of the table's first adoption
 	New       int64    // rows with keys from it on
 	MaxLegacy int64    // the largest old key
-	Problems  []string // empty when the table is adopted
+	ToDo      []string // the steps still to run, such as "backfill orders"; the plan has their statements
+	Problems  []string // what else is amiss, and that steps are to do; empty when the table is adopted
 }
 
 // OK reports that nothing is missing.
@@ -397,8 +426,8 @@ func (p *AdoptPlan) Verify(ctx context.Context) (*AdoptVerification, error) {
 	for _, r := range p.Refusals {
 		v.Problems = append(v.Problems, r.String())
 	}
-	for _, s := range p.Statements {
-		v.Problems = append(v.Problems, fmt.Sprintf("to do: %s %s: %s", s.Step, s.Table, strings.Join(s.SQL, "; ")))
+	if v.ToDo = adoptStepNames(p.Statements); len(v.ToDo) > 0 {
+		v.Problems = append(v.Problems, "still to do: "+strings.Join(v.ToDo, ", ")+" (the plan has the statements: gormflake adopt plan)")
 	}
 	for _, k := range now.ForeignKeys {
 		n, err := orphans(ctx, a, k)
@@ -411,12 +440,12 @@ func (p *AdoptPlan) Verify(ctx context.Context) (*AdoptVerification, error) {
 	}
 	if now.Key.Bits > 0 {
 		key, table := a.quote(now.Key.Column), a.quote(now.Table)
-		query := fmt.Sprintf("SELECT COALESCE(SUM(CASE WHEN %s < %d THEN 1 ELSE 0 END), 0), COUNT(*) FROM %s", key, p.Report.FirstID, table)
+		query := fmt.Sprintf("SELECT COALESCE(SUM(CASE WHEN %s < %d THEN 1 ELSE 0 END), 0), COUNT(*) FROM %s", key, p.Report.firstSnowflake(), table)
 		if err := a.db().QueryRowContext(ctx, query).Scan(&v.Legacy, &v.New); err != nil {
 			return nil, fmt.Errorf("migrate: counting the rows of %s: %w", now.Table, err)
 		}
 		v.New -= v.Legacy
-		if v.MaxLegacy, _, err = maxOf(ctx, a, now.Key.reference(), p.Report.FirstID); err != nil {
+		if v.MaxLegacy, _, err = maxOf(ctx, a, now.Key.reference(), p.Report.firstSnowflake()); err != nil {
 			return nil, err
 		}
 	}

@@ -273,7 +273,7 @@ func (a *postgresAdopter) hazards(ctx context.Context, r *AdoptReport) error {
 	narrow := slices.ContainsFunc(r.columns(), func(c AdoptColumn) bool { return !c.ready() })
 	for _, table := range r.tables() {
 		for _, look := range []struct{ code, query, format string }{
-			{"triggers", "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgrelid = to_regclass(quote_ident($1))", "table %s has %s; look for variables of 32 bits"},
+			{"triggers", "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgrelid = to_regclass(quote_ident($1)) AND NOT starts_with(tgname, '" + triggerPrefix + "')", "table %s has %s; look for variables of 32 bits"},
 			{"replication", "SELECT pubname FROM pg_publication_tables WHERE schemaname = current_schema() AND tablename = $1", "table %s is published by %s; widen the subscribers' columns first"},
 		} {
 			found, err := texts(ctx, a.conn, look.query, table)
@@ -286,7 +286,11 @@ func (a *postgresAdopter) hazards(ctx context.Context, r *AdoptReport) error {
 		}
 	}
 	if narrow {
-		r.hazard("cached-plans", `a connection that has SELECT * of these tables prepared fails once with "cached plan must not change result type"; pgx prepares it anew after that`)
+		during := ""
+		if r.Widening == WidenOnline {
+			during = ", and those that return * once before, when there is a column more"
+		}
+		r.hazard("cached-plans", `each prepared statement that returns * or one of these columns (GORM's First, Find and INSERT ... RETURNING) fails once on each connection with "cached plan must not change result type" (SQLSTATE 0A000) when a column's type changes%s; nothing of it is done: try it again, or open the programs with default_query_exec_mode=exec or pgx's simple protocol meanwhile`, during)
 	}
 	if err := a.leftovers(ctx, r); err != nil {
 		return err

@@ -23,6 +23,16 @@ type AdoptReport struct {
 	Hazards     []AdoptHazard     // what a person should know before going on
 	Refusals    []Refusal         // why no plan can be carried out
 
+	// EarlierFirstID is the FirstID of an adoption that was rolled back while the table
+	// had snowflake ids, so that they aren't taken for old ones; 0 for none.
+	EarlierFirstID int64
+
+	Progress AdoptProgress // how far the adoption has come
+	Next     []string      // the steps still to run while it is under way, such as "backfill orders"
+
+	// RolledBack is set in the journal only, where it keeps EarlierFirstID.
+	RolledBack bool
+
 	state *pgState // Postgres only: the tables in detail
 
 	comments commenter         // MySQL only
@@ -72,7 +82,7 @@ type AdoptSequence struct {
 
 // AdoptHazard is no reason to refuse, but one to think.
 type AdoptHazard struct {
-	Code   string // "copy", "fill", "column-order", "triggers", "replication", "replicas", "numbering", "sql-mode", "cached-plans", "foreign-keys"
+	Code   string // "copy", "fill", "column-order", "triggers", "replication", "replicas", "numbering", "sql-mode", "cached-plans", "foreign-keys", "foreign-key-away", "out-of-order", "journal"
 	Reason string
 }
 
@@ -100,7 +110,10 @@ func (r *AdoptReport) refuse(code, column, name, reason, remedy string) {
 // String is a text for people.
 func (r *AdoptReport) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s %s\n", r.Table, r.Dialect, r.Server)
+	fmt.Fprintf(&b, "%s on %s %s\n", r.Table, r.product(), r.Server)
+	if text := r.progressText(); text != "" {
+		fmt.Fprintf(&b, "  %-10s %s\n", "adoption", text)
+	}
 	line := func(what string, c AdoptColumn) {
 		fmt.Fprintf(&b, "  %-10s %s  %s", what, c.reference(), c.Type)
 		if c.Numbering != "" {

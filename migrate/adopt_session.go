@@ -68,8 +68,17 @@ const createAdoptJournal = "CREATE TABLE IF NOT EXISTS " + adoptJournal + ` (
   report text NOT NULL
 )`
 
-// readAdoption returns nil when the table's adoption hasn't begun.
+// readAdoption returns nil when the table's adoption hasn't begun, or was rolled back.
 func readAdoption(ctx context.Context, a adopter, table string) (*AdoptReport, error) {
+	r, err := readRecord(ctx, a, table)
+	if err != nil || r == nil || r.RolledBack {
+		return nil, err
+	}
+	return r, nil
+}
+
+// readRecord returns the table's row of the journal, nil for none.
+func readRecord(ctx context.Context, a adopter, table string) (*AdoptReport, error) {
 	var text string
 	exists, err := hasJournal(ctx, a)
 	if err != nil || !exists {
@@ -89,7 +98,7 @@ func readAdoption(ctx context.Context, a adopter, table string) (*AdoptReport, e
 	return r, nil
 }
 
-// readAdoptions returns the reports of all tables.
+// readAdoptions returns the reports of all tables whose adoption has begun.
 func readAdoptions(ctx context.Context, a adopter) (all []*AdoptReport, err error) {
 	exists, err := hasJournal(ctx, a)
 	if err != nil || !exists {
@@ -104,7 +113,9 @@ func readAdoptions(ctx context.Context, a adopter) (all []*AdoptReport, err erro
 		if err := json.Unmarshal([]byte(text), r); err != nil {
 			return nil, fmt.Errorf("migrate: a row of %s: %w", adoptJournal, err)
 		}
-		all = append(all, r)
+		if !r.RolledBack {
+			all = append(all, r)
+		}
 	}
 	return all, nil
 }
@@ -124,9 +135,19 @@ func hasJournal(ctx context.Context, a adopter) (bool, error) {
 	return n > 0, nil
 }
 
-// writeAdoption enters the report, or replaces one that knew fewer columns.
-func writeAdoption(ctx context.Context, a adopter, table string, r *AdoptReport, replace bool) error {
-	text, err := json.Marshal(r)
+// adoptRow is how the journal writes a report, with the names of Go.
+type adoptRow AdoptReport
+
+// writeAdoption enters the report, or replaces one that knew fewer columns or was
+// rolled back.
+func writeAdoption(ctx context.Context, a adopter, table string, r *AdoptReport) error {
+	row := adoptRow(*r)
+	row.Progress, row.Next = AdoptNotBegun, nil
+	text, err := json.Marshal(row)
+	if err != nil {
+		return err
+	}
+	was, err := readRecord(ctx, a, table)
 	if err != nil {
 		return err
 	}
@@ -134,7 +155,7 @@ func writeAdoption(ctx context.Context, a adopter, table string, r *AdoptReport,
 		return err
 	}
 	statement := "INSERT INTO " + adoptJournal + " (report, table_name) VALUES (" + a.placeholder(1) + ", " + a.placeholder(2) + ")"
-	if replace {
+	if was != nil {
 		statement = "UPDATE " + adoptJournal + " SET report = " + a.placeholder(1) + " WHERE table_name = " + a.placeholder(2)
 	}
 	if _, err := a.db().ExecContext(ctx, statement, string(text), table); err != nil {
@@ -160,11 +181,21 @@ func makeJournal(ctx context.Context, a adopter) error {
 	return nil
 }
 
-// forgetAdoption removes the table's row. The journal stays: another table's
-// runner may be about to write to it.
-func forgetAdoption(ctx context.Context, a adopter, table string) error {
+// forgetAdoption removes the table's row, or, where the table has snowflake ids, keeps
+// of it from where on they are. The journal stays: another table's runner may be
+// about to write to it.
+func forgetAdoption(ctx context.Context, a adopter, table string, r *AdoptReport) error {
 	if exists, err := hasJournal(ctx, a); err != nil || !exists {
 		return err
+	}
+	largest, fits, err := maxOf(ctx, a, r.Key.reference(), 0)
+	if err != nil {
+		return err
+	}
+	if !fits || largest >= r.firstSnowflake() {
+		over := *r
+		over.RolledBack = true
+		return writeAdoption(ctx, a, table, &over)
 	}
 	if _, err := a.db().ExecContext(ctx, "DELETE FROM "+adoptJournal+" WHERE table_name = "+a.placeholder(1), table); err != nil {
 		return fmt.Errorf("migrate: clearing %s: %w", adoptJournal, err)
@@ -264,15 +295,15 @@ func judgeAdoption(r *AdoptReport, spec AdoptSpec, fits, begun bool) {
 			continue
 		}
 		names[c.Table] = true
-		rows := "an unknown number of"
+		rows := "its number of rows isn't known before an ANALYZE"
 		if c.Rows >= 0 {
-			rows = "about " + strconv.FormatInt(c.Rows, 10)
+			rows = "about " + strconv.FormatInt(c.Rows, 10) + " rows"
 		}
 		if r.Widening == WidenOnline {
-			r.hazard("fill", "widening writes every row of table %s once more, %s rows, and builds the indexes of the widened columns anew; have as much free disk as the table takes, and let autovacuum follow", c.Table, rows)
+			r.hazard("fill", "widening writes every row of table %s once more (%s), and builds the indexes of the widened columns anew; have as much free disk as the table takes, and let autovacuum follow", c.Table, rows)
 			continue
 		}
-		r.hazard("copy", "widening rewrites table %s, %s rows, and needs as much free disk; see the plan for what waits meanwhile", c.Table, rows)
+		r.hazard("copy", "widening rewrites table %s (%s), and needs as much free disk; see the plan for what waits meanwhile", c.Table, rows)
 	}
 }
 

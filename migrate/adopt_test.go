@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -125,7 +126,7 @@ func TestAdopt(t *testing.T) {
 		if v, err := p.Verify(t.Context()); !errors.Is(err, migrate.ErrNotAdopted) || v.OK() {
 			t.Fatalf("expected an adoption still to do, met %v, %v", v, err)
 		}
-		if err := p.Rollback(t.Context()); !errors.Is(err, migrate.ErrOutOfOrder) {
+		if err := p.Rollback(t.Context()); err != nil || !p.Restored() {
 			t.Fatalf("expected nothing to roll back, met %v", err)
 		}
 		if err := p.Apply(t.Context()); err != nil {
@@ -164,6 +165,9 @@ func TestAdopt(t *testing.T) {
 		back := adoptPlan(t, db, adoptSpec)
 		if got, want := adoptSteps(back), adoptSteps(adoptAgain(before, back)); got != want || back.Begun {
 			t.Errorf("expected the plan of the beginning, met %s instead of %s\n%s", got, want, back.SQL())
+		}
+		if err := back.Rollback(t.Context()); err != nil || !back.Restored() {
+			t.Errorf("expected nothing to roll back a second time, met %v", err)
 		}
 		adoptExec(t, db, "INSERT INTO parents (name) VALUES ('c')")
 		var largest int64
@@ -258,7 +262,8 @@ func TestAdoptResumes(t *testing.T) {
 	})
 }
 
-// TestAdoptKeepsWideColumns rolls back while a snowflake id is in the table.
+// TestAdoptKeepsWideColumns rolls back while a snowflake id is in the table, and does
+// both again: the first adoption's ids aren't old ones to the second.
 func TestAdoptKeepsWideColumns(t *testing.T) {
 	adoptWays(t, func(t *testing.T, srv *servers.Server, adoptSpec migrate.AdoptSpec) {
 		db := adoptFixture(t, srv)
@@ -266,22 +271,57 @@ func TestAdoptKeepsWideColumns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if hazards := adoptPlan(t, db, adoptSpec).RollbackHazards(); len(hazards) > 0 {
+			t.Errorf("expected no hazard before the first snowflake id, met %v", hazards)
+		}
 		parent := adoptInsert(t, db)
-		if err := p.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		adoptExec(t, db, "INSERT INTO parents (name) VALUES ('c')")
-		var ids []int64
-		if err := db.Raw("SELECT id FROM parents ORDER BY id").Scan(&ids).Error; err != nil {
-			t.Fatal(err)
-		}
 		next := int64(parent.ID) + 1
 		at := 3
 		if db.Name() == "postgres" {
 			next, at = 3, 2
 		}
-		if len(ids) != 4 || ids[at] != next {
-			t.Errorf("expected %d beside the snowflake id, met %v", next, ids)
+		for round, name := range []string{"c", "d"} {
+			p := adoptPlan(t, db, adoptSpec)
+			text, err := p.RollbackSQL(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if told := strings.Contains(text, fmt.Sprintf("new numbers go on from %d:", next)); told == (db.Name() == "postgres") || told != (len(p.RollbackHazards()) == 1) {
+				t.Errorf("expected the hazard of numbers from %d where the counter follows the largest key, met\n%s", next, text)
+			}
+			if err := p.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			adoptExec(t, db, "INSERT INTO parents (name) VALUES ('"+name+"')")
+			var ids []int64
+			if err := db.Raw("SELECT id FROM parents ORDER BY id").Scan(&ids).Error; err != nil {
+				t.Fatal(err)
+			}
+			if len(ids) != 4+round || ids[at] != next {
+				t.Errorf("expected %d beside the snowflake id, met %v", next, ids)
+			}
+			next, at = next+1, at+1
+
+			again := adoptPlan(t, db, adoptSpec)
+			if again.Begun || !again.Restored() {
+				t.Errorf("expected the table to be as before, met\n%s", again.SQL())
+			}
+			if err := again.Apply(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			old, fresh := int64(2), int64(2+round)
+			if db.Name() == "postgres" {
+				old, fresh = int64(3+round), 1
+			}
+			if v, err := again.Verify(t.Context()); err != nil || v.Legacy != old || v.New != fresh || v.MaxLegacy != old {
+				t.Errorf("expected %d old rows and %d new ones, met %+v, %v", old, fresh, v, err)
+			}
+			if again.Report.EarlierFirstID != p.Report.FirstID && round == 0 {
+				t.Errorf("expected the first adoption's first id %d, met %d", p.Report.FirstID, again.Report.EarlierFirstID)
+			}
+		}
+		if _, err := p.Verify(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -23,6 +23,7 @@ type adoptFlags struct {
 	spec       migrate.AdoptSpec
 	references []string
 	widening   string
+	json       bool
 	yes        bool
 }
 
@@ -40,17 +41,20 @@ again. Each may be stopped and called again.`,
 	c.AddCommand(
 		newAdoptInspect(),
 		newAdoptStep("plan", "Print the statements that are still to run, and what the plan refuses", false,
-			func(context.Context, io.Writer, *migrate.AdoptPlan) error { return nil }),
+			func(context.Context, io.Writer, *adoptFlags, *migrate.AdoptPlan) error { return nil }),
 		newAdoptStep("apply", "Carry the plan out; without --yes only print it", true,
-			func(ctx context.Context, out io.Writer, p *migrate.AdoptPlan) error {
+			func(ctx context.Context, out io.Writer, f *adoptFlags, p *migrate.AdoptPlan) error {
 				if err := p.Apply(ctx); err != nil {
 					return err
 				}
-				return verifyAdoption(ctx, out, p)
+				return verifyAdoption(ctx, out, f, p)
 			}),
 		newAdoptStep("verify", "Look whether the table is wholly adopted, and no row lost its parent", false, verifyAdoption),
 		newAdoptStep("rollback", "Let the database number the table again, with the old types where the values fit", true,
-			func(ctx context.Context, out io.Writer, p *migrate.AdoptPlan) error {
+			func(ctx context.Context, out io.Writer, _ *adoptFlags, p *migrate.AdoptPlan) error {
+				for _, h := range p.RollbackHazards() {
+					fmt.Fprintf(out, "hazard: %s: %s\n", h.Code, h.Reason)
+				}
 				if err := p.Rollback(ctx); err != nil {
 					return err
 				}
@@ -95,7 +99,6 @@ func (f *adoptFlags) resolve() (err error) {
 
 func newAdoptInspect() *cobra.Command {
 	var flags adoptFlags
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "inspect",
 		Short: "Report the key, what refers to it, and what stands in the way",
@@ -113,7 +116,7 @@ func newAdoptInspect() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if flags.json {
 				return printJSON(c.OutOrStdout(), report)
 			}
 			_, err = fmt.Fprintln(c.OutOrStdout(), report)
@@ -121,13 +124,13 @@ func newAdoptInspect() *cobra.Command {
 		},
 	}
 	flags.register(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	c.Flags().BoolVar(&flags.json, "json", false, "print a JSON object")
 	return c
 }
 
 // newAdoptStep makes a command of one method of the plan. One that changes the
 // table does nothing without --yes.
-func newAdoptStep(name, short string, changes bool, step func(context.Context, io.Writer, *migrate.AdoptPlan) error) *cobra.Command {
+func newAdoptStep(name, short string, changes bool, step func(context.Context, io.Writer, *adoptFlags, *migrate.AdoptPlan) error) *cobra.Command {
 	var flags adoptFlags
 	c := &cobra.Command{
 		Use:   name,
@@ -154,7 +157,13 @@ func newAdoptStep(name, short string, changes bool, step func(context.Context, i
 			if name == "rollback" {
 				show = func() string { sql, planErr := plan.RollbackSQL(c.Context()); err = planErr; return sql }
 			}
-			if name == "plan" || (changes && !flags.yes) {
+			switch {
+			case name == "rollback" && plan.Restored():
+				_, err = fmt.Fprintf(out, "%s: the database numbers it already\n", plan.Report.Table)
+				return err
+			case name == "plan" && flags.json:
+				err = printJSON(out, plan)
+			case name == "plan" || (changes && !flags.yes):
 				fmt.Fprint(out, show())
 			}
 			if err != nil {
@@ -168,7 +177,7 @@ func newAdoptStep(name, short string, changes bool, step func(context.Context, i
 			if changes && !flags.yes {
 				return fmt.Errorf("%w: add --yes for the step %s", errRefused, name)
 			}
-			return step(c.Context(), out, plan)
+			return step(c.Context(), out, &flags, plan)
 		},
 	}
 	flags.register(c)
@@ -176,6 +185,8 @@ func newAdoptStep(name, short string, changes bool, step func(context.Context, i
 		c.Flags().IntVar(&flags.spec.Backfill.BatchSize, "batch", 2000, "on Postgres, rows that one transaction of an online widening fills")
 		c.Flags().DurationVar(&flags.spec.Backfill.Pause, "pause", 0, "pause after every batch")
 		c.Flags().BoolVar(&flags.yes, "yes", false, "do it")
+	} else {
+		c.Flags().BoolVar(&flags.json, "json", false, "print a JSON object")
 	}
 	return c
 }
@@ -187,8 +198,23 @@ func fillProgress() (show func(migrate.BackfillProgress), finish func()) {
 	return func(p migrate.BackfillProgress) { _ = bar.Set64(p.Rows) }, func() { _ = bar.Finish() }
 }
 
-func verifyAdoption(ctx context.Context, out io.Writer, plan *migrate.AdoptPlan) error {
+func verifyAdoption(ctx context.Context, out io.Writer, flags *adoptFlags, plan *migrate.AdoptPlan) error {
 	v, err := plan.Verify(ctx)
+	if v == nil {
+		return err
+	}
+	if flags.json {
+		return errors.Join(printJSON(out, v), err)
+	}
+	if len(v.ToDo) > 0 {
+		fmt.Fprintf(out, "%s: still to do:\n  %s\nsee gormflake adopt plan for their statements\n", v.Table, strings.Join(v.ToDo, "\n  "))
+		for _, problem := range v.Problems {
+			if !strings.HasPrefix(problem, "still to do: ") {
+				fmt.Fprintf(out, "%s: %s\n", v.Table, problem)
+			}
+		}
+		return fmt.Errorf("%w: %s: see above", migrate.ErrNotAdopted, v.Table)
+	}
 	if err != nil {
 		return err
 	}

@@ -37,10 +37,14 @@ func TestAdopt(t *testing.T) {
 		want string
 	}{
 		{"inspect", []string{"inspect"}, exitOK, "declared   lines.order_id"},
-		{"inspect json", []string{"inspect", "--json"}, exitOK, `"Numbering":"AUTOINCREMENT"`},
+		{"inspect json", []string{"inspect", "--json"}, exitOK, `"numbering":"AUTOINCREMENT","declared":false,"rows":null}`},
 		{"plan", []string{"plan"}, exitOK, `DROP TABLE "orders";`},
-		{"verify too early", []string{"verify"}, exitFailed, "to do: unnumber orders"},
-		{"rollback too early", []string{"rollback"}, exitFailed, "nothing to roll back"},
+		{"plan json", []string{"plan", "--json"}, exitOK, `"statements":[{"step":"unnumber","table":"orders","sql":["CREATE`},
+		{"a refused plan's json", []string{"plan", "--json", "--first-id", "2"}, exitRefused, `"refusals":[{"code":"max-id","column":"id"`},
+		{"verify too early", []string{"verify"}, exitFailed, "orders: still to do:\n  unnumber orders\nsee gormflake adopt plan"},
+		{"verify json too early", []string{"verify", "--json"}, exitFailed, `"max_legacy":"2","to_do":["unnumber orders"]`},
+		{"rollback too early", []string{"rollback"}, exitOK, "orders: the database numbers it already"},
+		{"rollback too early, with yes", []string{"rollback", "--yes"}, exitOK, "orders: the database numbers it already"},
 		{"an early first id", []string{"apply", "--yes", "--first-id", "2"}, exitRefused, "max-id"},
 		{"keep numbering", []string{"apply", "--yes", "--keep-numbering"}, exitRefused, "keep-numbering"},
 		{"a way that there isn't", []string{"plan", "--widening", "slowly"}, exitUsage, "--widening"},
@@ -48,8 +52,11 @@ func TestAdopt(t *testing.T) {
 		{"apply", []string{"apply", "--yes"}, exitOK, "orders: adopted; 2 old rows with keys up to 2, 0 new ones"},
 		{"plan again", []string{"plan"}, exitOK, "nothing to do"},
 		{"verify", []string{"verify"}, exitOK, "adopted"},
+		{"verify json", []string{"verify", "--json"}, exitOK, `"ok":true,"legacy":2,"new":0,"max_legacy":"2","to_do":[],"problems":[]}`},
+		{"inspect what is done", []string{"inspect"}, exitOK, "adoption   done"},
 		{"rollback without yes", []string{"rollback"}, exitRefused, "--yes"},
 		{"rollback", []string{"rollback", "--yes"}, exitOK, "numbers it again"},
+		{"rollback again", []string{"rollback", "--yes"}, exitOK, "orders: the database numbers it already"},
 		{"plan as at first", []string{"plan"}, exitOK, `DROP TABLE "orders";`},
 	} {
 		code, out, problems := command(t, "", append(append([]string{"adopt"}, c.args...), table...)...)
