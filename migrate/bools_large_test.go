@@ -31,7 +31,7 @@ var largeServers = []struct {
 	settings []servers.Option
 }{
 	{"ordinary", nil},
-	{"small-blocks", []servers.Option{servers.Setting("innodb-sort-buffer-size", "64K")}},
+	{"advised", []servers.Option{servers.Setting("innodb-sort-buffer-size", "64K"), servers.Setting("innodb-adaptive-hash-index", "0")}},
 }
 
 // onLarge runs the test on servers of its own, with the settings of one that
