@@ -3,23 +3,26 @@ package gormflake_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/gormflake/gormflake"
 	"github.com/gormflake/gormflake/generator/lease"
 )
 
-// hesitant takes its time to lease.
-type hesitant struct{ lease.Store }
+// hesitant leases nothing to the first that asks, whose context ends instead.
+type hesitant struct {
+	lease.Store
+	asked atomic.Int64
+}
 
-func (h hesitant) Acquire(ctx context.Context, req lease.Request) (lease.Grant, error) {
-	select {
-	case <-time.After(200 * time.Millisecond):
-		return h.Store.Acquire(ctx, req)
-	case <-ctx.Done():
+func (h *hesitant) Acquire(ctx context.Context, req lease.Request) (lease.Grant, error) {
+	if h.asked.Add(1) == 1 {
+		<-ctx.Done()
 		return lease.Grant{}, ctx.Err()
 	}
+	return h.Store.Acquire(ctx, req)
 }
 
 // TestStartOutlivesAnother ends the context of the Start that began to lease.
@@ -27,23 +30,26 @@ func (h hesitant) Acquire(ctx context.Context, req lease.Request) (lease.Grant, 
 func TestStartOutlivesAnother(t *testing.T) {
 	for name, wait := range map[string]func(*gormflake.Plugin, context.Context) error{"Start": (*gormflake.Plugin).Start, "Ready": (*gormflake.Plugin).Ready} {
 		t.Run(name, func(t *testing.T) {
-			p := gormflake.New(gormflake.Config{Store: hesitant{lease.Memory()}})
-			first := make(chan error, 1)
-			go func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			synctest.Test(t, func(t *testing.T) {
+				p := gormflake.New(gormflake.Config{Store: &hesitant{Store: lease.Fixed(7)}})
+				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				first <- p.Start(ctx)
-			}()
-			time.Sleep(20 * time.Millisecond) // so that it has begun
-			if err := wait(p, t.Context()); err != nil {
-				t.Errorf("expected to lease, met %v", err)
-			}
-			if err := <-first; !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("expected the first to end with its context, met %v", err)
-			}
-			if err := p.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+				first, second := make(chan error, 1), make(chan error, 1)
+				go func() { first <- p.Start(ctx) }()
+				synctest.Wait() // it has begun
+				go func() { second <- wait(p, t.Context()) }()
+				synctest.Wait() // it waits for what the first began
+				cancel()
+				if err := <-second; err != nil {
+					t.Errorf("expected to lease, met %v", err)
+				}
+				if err := <-first; !errors.Is(err, context.Canceled) {
+					t.Errorf("expected the first to end with its context, met %v", err)
+				}
+				if err := p.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }

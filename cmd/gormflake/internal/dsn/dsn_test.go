@@ -38,7 +38,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, middle, user string) {
 		const begin, end = "q7Zw", "k3Xv"
 		if strings.Contains(user, begin) || strings.Contains(user, end) {
-			t.Skip()
+			t.Skip("the user has a part of the password in its name, which may be quoted")
 		}
 		password := begin + middle + end
 		for _, form := range []string{
