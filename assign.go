@@ -15,9 +15,6 @@ func (p *plan) missing(rows reflect.Value) (n int) {
 	if len(p.targets) == 0 {
 		return 0
 	}
-	if c, ok := p.cells(rows); ok {
-		return p.missingCells(c)
-	}
 	switch rows.Kind() {
 	case reflect.Slice, reflect.Array:
 		for i := range rows.Len() {
@@ -57,10 +54,6 @@ func (p *plan) row(element reflect.Value) reflect.Value {
 // fill sets the fields that want an id, from ids in slice order. ids must be
 // as many as missing has counted.
 func (p *plan) fill(ctx context.Context, rows reflect.Value, ids []generator.ID) error {
-	if c, ok := p.cells(rows); ok {
-		p.fillCells(c, ids)
-		return nil
-	}
 	switch rows.Kind() {
 	case reflect.Slice, reflect.Array:
 		used := 0
@@ -180,11 +173,16 @@ func (p *Plugin) assign(db *gorm.DB, plan *plan, g *generator.Generator, n int) 
 }
 
 func (p *Plugin) spread(db *gorm.DB, plan *plan, ids []generator.ID) error {
+	rows := db.Statement.ReflectValue
+	if c, ok := plan.cells(rows); ok {
+		plan.fillCells(c, ids)
+		return nil
+	}
 	if maps, ok := mapsOf(db.Statement.Dest); ok {
 		plan.fillMaps(maps, ids)
 		return nil
 	}
-	return plan.fill(db.Statement.Context, db.Statement.ReflectValue, ids)
+	return plan.fill(db.Statement.Context, rows, ids)
 }
 
 // buffer returns room for n ids. What is larger than a usual batch is not

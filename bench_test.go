@@ -2,7 +2,10 @@ package gormflake
 
 import (
 	"context"
+	"database/sql"
+	"path/filepath"
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -116,6 +119,47 @@ func TestReadyAllocatesNothing(t *testing.T) {
 		}
 		if allocations >= 3 {
 			t.Errorf("%s: want fewer than 3 allocations per statement, got %v", name, allocations)
+		}
+	}
+}
+
+// pooled is a store that works through a pool.
+type pooled struct {
+	lease.Store
+	pool *sql.DB
+}
+
+func (s pooled) Pool() *sql.DB { return s.pool }
+
+// TestTransactionAllocatesNoMore draws ids in a transaction, which might hold the
+// connection that the lease is renewed on: with a second one in the pool there is
+// nothing to prepare for.
+func TestTransactionAllocatesNoMore(t *testing.T) {
+	for connections, want := range map[int]bool{1: true, 2: false, 0: false} {
+		db, err := gorm.Open(sqlite.Open(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool, err := db.DB()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		pool.SetMaxOpenConns(connections)
+		g, err := generator.Open(t.Context(), generator.Config{Store: pooled{lease.Memory(), pool}, Namespace: t.Name() + strconv.Itoa(connections)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close(context.Background())
+		p := New(Config{Generator: g})
+		tx := db.Begin()
+		defer tx.Rollback()
+		ctx := tx.Statement.Context
+		if got := p.patient(tx, g) != ctx; got != want {
+			t.Errorf("%d connections: want a context of its own %t, got %t", connections, want, got)
+		}
+		if allocations := testing.AllocsPerRun(100, func() { p.patient(tx, g) }); !want && allocations != 0 {
+			t.Errorf("%d connections: want no allocation, got %v", connections, allocations)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"unsafe"
 
+	"gorm.io/gorm"
+
 	"github.com/gormflake/gormflake/generator"
 )
 
@@ -18,6 +20,18 @@ type cells struct {
 	pointers bool // the elements point to the rows
 }
 
+// only returns where the id of a statement's row lies when that is all there is
+// to do: the statement has one row, whose model was the last one seen and wants
+// nothing but an id. It is nil otherwise. Most creates are such, and of so little
+// work, between what GORM and the driver do, that every cache line counts.
+func (p *Plugin) only(stmt *gorm.Statement) (*plan, *int64) {
+	last, row := p.lastPlan.Load(), stmt.ReflectValue
+	if last == nil || last.schema != stmt.Schema || row.Kind() != reflect.Struct || !row.CanAddr() || row.Type() != last.lone.model {
+		return nil, nil
+	}
+	return last, (*int64)(unsafe.Add(unsafe.Pointer(row.UnsafeAddr()), last.lone.offset))
+}
+
 // cells returns where the rows lie, if their kind is one of the usual.
 func (p *plan) cells(rows reflect.Value) (c cells, ok bool) {
 	if !p.inline {
@@ -29,14 +43,14 @@ func (p *plan) cells(rows reflect.Value) (c cells, ok bool) {
 		if !rows.CanAddr() {
 			return c, false
 		}
-		element, c.base, c.n = rows.Type(), rows.Addr().UnsafePointer(), 1
+		element, c.base, c.n = rows.Type(), unsafe.Pointer(rows.UnsafeAddr()), 1
 	case reflect.Slice:
 		element, c.base, c.n = rows.Type().Elem(), rows.UnsafePointer(), rows.Len()
 	case reflect.Array:
 		if !rows.CanAddr() {
 			return c, false
 		}
-		element, c.base, c.n = rows.Type().Elem(), rows.Addr().UnsafePointer(), rows.Len()
+		element, c.base, c.n = rows.Type().Elem(), unsafe.Pointer(rows.UnsafeAddr()), rows.Len()
 	default:
 		return c, false
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -16,6 +17,9 @@ import (
 // holds reports whether the caller holds what a lease may have to wait for: a
 // transaction, or the last connection of the pool.
 func (p *Plugin) holds(db *gorm.DB) bool {
+	if onPool(db) {
+		return false
+	}
 	switch connPool(db).(type) {
 	case gorm.TxCommitter:
 		return true
@@ -34,11 +38,30 @@ func (p *Plugin) holds(db *gorm.DB) bool {
 // the generator when waiting for the lease store would be in vain.
 func (p *Plugin) patient(db *gorm.DB, g *generator.Generator) context.Context {
 	ctx := db.Statement.Context
+	if onPool(db) {
+		return ctx
+	}
 	switch connPool(db).(type) {
 	case gorm.TxCommitter, *sql.Conn:
-		return blocked.With(ctx, func() error { return starves(db, g.Store()) })
+		// Asked before anything is allocated: nearly all pools have more than one.
+		if onlyConnection(g.Store()) {
+			return blocked.With(ctx, func() error { return starves(db, g.Store()) })
+		}
 	}
 	return ctx
+}
+
+// onlyConnection reports whether a store works through a pool of a single
+// connection.
+func onlyConnection(store lease.Store) bool {
+	switch s := store.(type) {
+	case interface{ Pool() *sql.DB }:
+		pool := s.Pool()
+		return pool != nil && pool.Stats().MaxOpenConnections == 1
+	case interface{ Stores() []lease.Store }:
+		return slices.ContainsFunc(s.Stores(), onlyConnection)
+	}
+	return false
 }
 
 // starves returns an error when the statement runs on the only connection
@@ -60,11 +83,7 @@ func leasesOn(store lease.Store, pool *sql.DB) bool {
 	case interface{ Pool() *sql.DB }:
 		return s.Pool() == pool
 	case interface{ Stores() []lease.Store }:
-		for _, inner := range s.Stores() {
-			if leasesOn(inner, pool) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(s.Stores(), func(inner lease.Store) bool { return leasesOn(inner, pool) })
 	}
 	return false
 }
@@ -84,6 +103,16 @@ func poolOf(db *gorm.DB) *sql.DB {
 		return nil
 	}
 	return pool
+}
+
+// onPool reports whether the statement takes a connection of its pool for
+// itself, as most do: two comparisons, where connPool asks for interfaces.
+func onPool(db *gorm.DB) bool {
+	switch db.Statement.ConnPool.(type) {
+	case *sql.DB, *gorm.PreparedStmtDB:
+		return true
+	}
+	return false
 }
 
 // connPool is the statement's connection, beneath what other plugins have put

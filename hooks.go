@@ -66,7 +66,7 @@ func (p *Plugin) register(db *gorm.DB) error {
 // ready refuses what can't be filled and waits for what ids need, before a
 // transaction is open.
 func (p *Plugin) ready(db *gorm.DB) {
-	if db.Error != nil {
+	if db.Error != nil || p.drawOnly(db) {
 		return
 	}
 	plan := p.planOf(db)
@@ -117,10 +117,35 @@ func (p *Plugin) ready(db *gorm.DB) {
 	}
 }
 
+// drawOnly gives an only row its id, and reports whether there is nothing left
+// to do: not where there is a lease or a connection to think of.
+func (p *Plugin) drawOnly(db *gorm.DB) bool {
+	plan, id := p.only(db.Statement)
+	if id == nil {
+		return false
+	}
+	if *id != 0 {
+		return !plan.reaches
+	}
+	g := p.generator.Load()
+	if g == nil || !onPool(db) {
+		return false
+	}
+	next, err := g.Next(db.Statement.Context)
+	if err != nil && !db.DryRun {
+		_ = db.AddError(noID(plan, err))
+	}
+	*id = int64(next)
+	return true
+}
+
 // assignMissing fills the ids that are zero. A dry run for which there is no
 // lease leaves them so.
 func (p *Plugin) assignMissing(db *gorm.DB) {
 	if db.Error != nil {
+		return
+	}
+	if _, id := p.only(db.Statement); id != nil && *id != 0 {
 		return
 	}
 	plan := p.planOf(db)
@@ -149,16 +174,24 @@ func (p *Plugin) assignMissing(db *gorm.DB) {
 }
 
 func (p *Plugin) missing(db *gorm.DB, plan *plan) int {
+	rows := db.Statement.ReflectValue
+	if c, ok := plan.cells(rows); ok {
+		return plan.missingCells(c)
+	}
 	if maps, ok := mapsOf(db.Statement.Dest); ok {
 		return plan.missingInMaps(maps)
 	}
-	return plan.missing(db.Statement.ReflectValue)
+	return plan.missing(rows)
 }
 
 // beforeInsert sees to it that the INSERT carries the ids.
 func (p *Plugin) beforeInsert(db *gorm.DB) {
 	if db.Error != nil {
 		return
+	}
+	stmt := db.Statement
+	if _, id := p.only(stmt); id != nil && len(stmt.Selects)+len(stmt.Omits)+len(stmt.Clauses) == 0 {
+		return // nothing was asked for that a row with an id doesn't bring with it
 	}
 	plan := p.planOf(db)
 	if plan == nil || plan.err != nil || len(plan.targets)+len(plan.composed) == 0 {
@@ -168,26 +201,30 @@ func (p *Plugin) beforeInsert(db *gorm.DB) {
 		_ = db.AddError(err)
 		return
 	}
-	if err := plan.keepSelected(db.Statement); err != nil {
+	if err := plan.keepSelected(stmt); err != nil {
 		_ = db.AddError(err)
 		return
 	}
-	db.Statement.Schema = plan.insert
+	stmt.Schema = plan.insert
 	plan.prepareUpsert(db)
 }
 
 // afterInsert undoes what beforeInsert has changed, and replaces the ids of
 // rows that an upsert has not inserted.
 func (p *Plugin) afterInsert(db *gorm.DB) {
+	stmt := db.Statement
+	if _, id := p.only(stmt); id != nil && len(stmt.Clauses) <= 2 {
+		return // INSERT and VALUES, which GORM always adds; an upsert has a third
+	}
 	plan := p.planOf(db)
 	if plan == nil {
 		return
 	}
-	db.Statement.Schema = plan.schema
-	if db.Error != nil || db.DryRun || len(db.Statement.Clauses) == 0 {
+	stmt.Schema = plan.schema
+	if db.Error != nil || db.DryRun {
 		return
 	}
-	if _, ok := db.Statement.Clauses["ON CONFLICT"]; !ok {
+	if _, ok := stmt.Clauses["ON CONFLICT"]; !ok {
 		return
 	}
 	if conflict, ok := db.InstanceGet(upsertKey); ok {

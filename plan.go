@@ -15,6 +15,11 @@ import (
 type plan struct {
 	// schema is GORM's, shared by all of its users.
 	schema *schema.Schema
+	// lone is where the id lies in a row of the model, for Plugin.only.
+	lone struct {
+		model  reflect.Type // nil where there is more to do for a row
+		offset uintptr
+	}
 	// insert is the schema that the INSERT is built from: schema itself, or a
 	// private copy without auto-increment where the schema has it.
 	insert   *schema.Schema
@@ -145,6 +150,9 @@ func (p *Plugin) newPlan(db *gorm.DB, s *schema.Schema) *plan {
 		made.insert, made.err = made.withoutAutoIncrement(db.NamingStrategy)
 	}
 	made.reaches = p.reaches(db, s)
+	if made.err == nil && made.inline && len(made.targets) == 1 && len(made.composed) == 0 && made.insert == s && !p.config.AfterHooks {
+		made.lone.model, made.lone.offset = s.ModelType, made.targets[0].offset
+	}
 	return made
 }
 

@@ -22,14 +22,14 @@ const pluginName = "gormflake"
 // inserted. Make one with New for each database and install it with db.Use, or
 // name it in gorm.Config.Plugins. It is safe for concurrent use.
 type Plugin struct {
-	config    Config
-	configErr error
-
 	// generator is nil before the first lease and after Close.
 	generator atomic.Pointer[generator.Generator]
-	plans     sync.Map // *schema.Schema to *plan
 	lastPlan  atomic.Pointer[plan]
+	plans     sync.Map  // *schema.Schema to *plan
 	buffers   sync.Pool // of *[]generator.ID
+
+	config    Config
+	configErr error
 
 	mu      sync.Mutex
 	home    *home // the database of the first Initialize

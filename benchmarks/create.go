@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -21,11 +25,17 @@ import (
 	"github.com/gormflake/gormflake/internal/servers"
 )
 
-// The three ways to number the same rows. Their tables differ in nothing but
+// The ways to number the same rows. Their tables differ in nothing but
 // the key's definition.
 type (
 	// presetRow has ids before Create is called: the floor.
 	presetRow struct {
+		ID   gormflake.ID `gorm:"primaryKey"`
+		Name string       `gorm:"size:64"`
+		N    int
+	}
+	// againRow is presetRow once more: what its times differ by is the machine's noise.
+	againRow struct {
 		ID   gormflake.ID `gorm:"primaryKey"`
 		Name string       `gorm:"size:64"`
 		N    int
@@ -44,119 +54,153 @@ type (
 	}
 )
 
-// singles is how many rows are created one by one in a round.
-const singles = 300
+const (
+	singles = 300 // rows created one by one in a round
+	batches = 10  // batches created in a round
+)
 
-// times are the medians that count, per row.
-type times struct{ preset, flake, auto []time.Duration }
+// turn is how long each way took for the same rows, one right after the other.
+type turn struct{ preset, again, flake, auto time.Duration }
 
-func (t times) ratios() (toPreset, toAuto float64) {
-	median := func(d []time.Duration) float64 {
-		slices.Sort(d)
-		return float64(d[len(d)/2])
+// turns are the turns of one kind of create.
+type turns []turn
+
+// ratio is the median, over the turns, of what one way took of another's time.
+// What disturbs the machine for longer than a turn falls on both.
+func (t turns) ratio(of, to func(turn) time.Duration) float64 {
+	ratios := make([]float64, len(t))
+	for i := range t {
+		ratios[i] = float64(of(t[i])) / float64(to(t[i]))
 	}
-	f := median(t.flake)
-	return f / median(t.preset), f / median(t.auto)
+	slices.Sort(ratios)
+	return ratios[len(ratios)/2]
 }
 
-// create measures db.Create and CreateInBatches on each database. The three
-// ways take turns, in small portions, so that the machine's noise falls on
-// all of them.
+func (t turns) print(w io.Writer) {
+	preset := func(t turn) time.Duration { return t.preset }
+	again := func(t turn) time.Duration { return t.again }
+	flake := func(t turn) time.Duration { return t.flake }
+	auto := func(t turn) time.Duration { return t.auto }
+	fmt.Fprintf(w, "%.3f\t%.3f\t%.3f\t", t.ratio(flake, preset), t.ratio(again, preset), t.ratio(flake, auto))
+}
+
+// create measures db.Create and CreateInBatches on each database. The ways take
+// turns, in small portions, so that the machine's noise falls on all of them. The
+// floor has two turns: what its second one takes of the first is that noise.
 func create(out io.Writer, rounds, rows int) error {
-	fmt.Fprintf(out, "Creating rows, medians of %d rounds; the plugin as a ratio to rows with preset ids (the floor) and to the database's own numbering\n\n", rounds*5)
+	fmt.Fprintf(out, "Creating rows: what the plugin takes of the time of rows with preset ids (the floor), what the floor itself takes of that when it is measured again, and what the plugin takes of the database's own numbering; medians of %d rows one by one, and of %d batches\n\n",
+		rounds*5*singles, rounds*batches)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "database\tCreate: to preset\tto auto-increment\tCreateInBatches(%d): to preset\tto auto-increment\t\n", rows)
-	for _, kind := range []servers.Kind{servers.SQLite, servers.Postgres, servers.MariaDB} {
-		single, batch, err := createOn(kind, rounds, rows)
+	fmt.Fprintf(w, "database\tCreate: to preset\tpreset again\tto auto-increment\tCreateInBatches(%d): to preset\tpreset again\tto auto-increment\t\n", rows)
+	for _, on := range []struct {
+		name string
+		kind servers.Kind
+		file bool
+	}{
+		{"sqlite, in memory", servers.SQLite, false},
+		{"sqlite, in a file", servers.SQLite, true},
+		{"postgres", servers.Postgres, false},
+		{"mariadb", servers.MariaDB, false},
+	} {
+		single, batch, err := createOn(on.kind, on.file, rounds, rows)
 		if err != nil {
-			return fmt.Errorf("%s: %w", kind, err)
+			return fmt.Errorf("%s: %w", on.name, err)
 		}
-		a, b := single.ratios()
-		c, d := batch.ratios()
-		fmt.Fprintf(w, "%s\t%.3f\t%.3f\t%.3f\t%.3f\t\n", kind, a, b, c, d)
+		fmt.Fprintf(w, "%s\t", on.name)
+		single.print(w)
+		batch.print(w)
+		fmt.Fprintln(w)
 	}
 	return w.Flush()
 }
 
-func createOn(kind servers.Kind, rounds, rows int) (single, batch times, err error) {
-	pool, done, err := open(kind)
+func createOn(kind servers.Kind, file bool, rounds, rows int) (single, batch turns, err error) {
+	pool, done, err := open(kind, file)
 	if err != nil {
 		return single, batch, err
 	}
 	defer done()
-	// Two handles on one pool: the floor has no plugin in its callbacks.
-	plain, err := gorm.Open(dialector(kind, pool), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		return single, batch, err
+	// A handle for each way, on one pool: the floor has no plugin in its
+	// callbacks, and none finds what another has left in the processor's caches.
+	var handles [4]*gorm.DB
+	for i := range handles {
+		if handles[i], err = gorm.Open(dialector(kind, pool), &gorm.Config{Logger: logger.Discard}); err != nil {
+			return single, batch, err
+		}
 	}
-	flaked, err := gorm.Open(dialector(kind, pool), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		return single, batch, err
-	}
+	bench := &bench{preset: handles[0], again: handles[1], flaked: handles[2], auto: handles[3], order: rand.New(rand.NewPCG(5, 6))}
 	flake := gormflake.New(gormflake.Config{Logger: slog.New(slog.DiscardHandler)})
 	ctx := context.Background()
-	if err := flaked.Use(flake); err != nil {
+	if err := bench.flaked.Use(flake); err != nil {
 		return single, batch, err
 	}
 	if err := flake.Start(ctx); err != nil {
 		return single, batch, err
 	}
 	defer flake.Close(ctx)
-	if err := plain.AutoMigrate(&presetRow{}, &flakeRow{}, &autoRow{}); err != nil {
+	bench.generator = flake.Generator()
+	if err := bench.auto.AutoMigrate(&presetRow{}, &againRow{}, &flakeRow{}, &autoRow{}); err != nil {
 		return single, batch, err
 	}
-	bench := &bench{plain: plain, flaked: flaked, generator: flake.Generator()}
 	for range rounds * 5 {
 		if err := bench.add(&single, singles, 1); err != nil {
 			return single, batch, err
 		}
-		if err := bench.add(&batch, rows, rows); err != nil {
-			return single, batch, err
+		for range batches / 5 {
+			if err := bench.add(&batch, rows, rows); err != nil {
+				return single, batch, err
+			}
 		}
 	}
 	return single, batch, nil
 }
 
-// bench is one database, with and without the plugin.
+// bench is one database, and a handle on it for each way.
 type bench struct {
-	plain, flaked *gorm.DB
-	generator     *generator.Generator
-	turn          int
+	preset, again, flaked, auto *gorm.DB
+	generator                   *generator.Generator
+	order                       *rand.Rand
 }
 
-// add creates n rows in each of the three ways, size rows a statement.
-func (b *bench) add(t *times, n, size int) error {
-	preset, flaked, auto := make([]presetRow, n), make([]flakeRow, n), make([]autoRow, n)
-	ids := make([]gormflake.ID, n)
+// add creates n rows in each of the ways, size rows a statement.
+func (b *bench) add(all *turns, n, size int) error {
+	preset, again, flaked, auto := make([]presetRow, n), make([]againRow, n), make([]flakeRow, n), make([]autoRow, n)
+	ids := make([]gormflake.ID, 2*n)
 	if err := b.generator.Fill(context.Background(), ids); err != nil {
 		return err
 	}
 	for i := range n {
 		name := fmt.Sprintf("row %d", i)
 		preset[i] = presetRow{ID: ids[i], Name: name, N: i}
+		again[i] = againRow{ID: ids[n+i], Name: name, N: i}
 		flaked[i] = flakeRow{Name: name, N: i}
 		auto[i] = autoRow{Name: name, N: i}
 	}
 	for i := 0; i < n; i += size {
+		var t turn
 		ways := []struct {
-			into *[]time.Duration
+			took *time.Duration
 			db   *gorm.DB
 			rows any
 		}{
-			{&t.preset, b.plain, portion(preset, i, size)},
+			{&t.preset, b.preset, portion(preset, i, size)},
 			{&t.flake, b.flaked, portion(flaked, i, size)},
-			{&t.auto, b.plain, portion(auto, i, size)},
+			{&t.again, b.again, portion(again, i, size)},
+			{&t.auto, b.auto, portion(auto, i, size)},
 		}
-		// Another one begins each time: none has the better place for good.
-		b.turn++
-		for k := range ways {
-			way := ways[(k+b.turn)%len(ways)]
+		// By chance: a way takes longer after one than after another.
+		for _, k := range b.order.Perm(len(ways)) {
+			way := ways[k]
+			if size > 1 {
+				runtime.GC() // the garbage of the batch before is not this one's
+			}
 			began := time.Now()
 			if err := way.db.Create(way.rows).Error; err != nil {
 				return err
 			}
-			*way.into = append(*way.into, time.Since(began))
+			*way.took = time.Since(began)
 		}
+		*all = append(*all, t)
 	}
 	return nil
 }
@@ -171,14 +215,9 @@ func portion[T any](rows []T, i, size int) any {
 }
 
 // open returns a pool on an embedded or a private, fresh server.
-func open(kind servers.Kind) (*sql.DB, func(), error) {
+func open(kind servers.Kind, file bool) (*sql.DB, func(), error) {
 	if kind == servers.SQLite {
-		pool, err := sql.Open(sqlite.DriverName, ":memory:")
-		if err != nil {
-			return nil, nil, err
-		}
-		pool.SetMaxOpenConns(1)
-		return pool, func() { _ = pool.Close() }, nil
+		return openSQLite(file)
 	}
 	process, err := servers.Start(context.Background(), kind)
 	if err != nil {
@@ -196,6 +235,28 @@ func open(kind servers.Kind) (*sql.DB, func(), error) {
 	return pool, func() {
 		_ = pool.Close()
 		_ = process.Close()
+	}, nil
+}
+
+func openSQLite(file bool) (*sql.DB, func(), error) {
+	dsn, remove := ":memory:", func() {}
+	if file {
+		directory, err := os.MkdirTemp("", "gormflake")
+		if err != nil {
+			return nil, nil, err
+		}
+		remove = func() { _ = os.RemoveAll(directory) }
+		dsn = filepath.Join(directory, "create.db") + "?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"
+	}
+	pool, err := sql.Open(sqlite.DriverName, dsn)
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	pool.SetMaxOpenConns(1)
+	return pool, func() {
+		_ = pool.Close()
+		remove()
 	}, nil
 }
 
