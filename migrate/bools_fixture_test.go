@@ -28,6 +28,8 @@ type fixture struct {
 	dsn  string
 	db   *gorm.DB
 	kind servers.Kind
+
+	linked bool // a table's file has a second name while it is measured
 }
 
 func (f *fixture) exec(statement string, args ...any) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,15 +25,21 @@ const largeEnvironment = "GORMFLAKE_MEASURE_BOOLS"
 // largeServers are what is measured. The harness's own servers have a redo log of
 // 16 MB and a buffer pool of 64 MB: there a rebuild waits for the disk at every
 // step, which says nothing of a server that holds its tables in memory. The
-// second one has the row log of an online rebuild in small blocks, as the plan's
-// warning advises: the last block is applied under an exclusive latch.
+// others have what the plan's warnings advise: the row log of an online rebuild in
+// small blocks, as the last one is applied under an exclusive latch, and no hash
+// index to look through; and then a second name for the table's file, so that the
+// server, which removes the old file under the metadata lock, frees nothing.
 var largeServers = []struct {
 	name     string
 	settings []servers.Option
+	linked   bool
 }{
-	{"ordinary", nil},
-	{"advised", []servers.Option{servers.Setting("innodb-sort-buffer-size", "64K"), servers.Setting("innodb-adaptive-hash-index", "0")}},
+	{"ordinary", nil, false},
+	{"advised", advisedSettings, false},
+	{"linked", advisedSettings, true},
 }
+
+var advisedSettings = []servers.Option{servers.Setting("innodb-sort-buffer-size", "64K"), servers.Setting("innodb-adaptive-hash-index", "0")}
 
 // onLarge runs the test on servers of its own, with the settings of one that
 // serves tables of such a size.
@@ -51,7 +58,7 @@ func onLarge(t *testing.T, test func(t *testing.T, f *fixture)) {
 					servers.Setting("performance-schema", "1"),
 				}, large.settings...)...)
 				dsn := srv.Database(t)
-				f := &fixture{TB: t, srv: srv, dsn: dsn, db: srv.OpenDSN(t, dsn, nil), kind: srv.Kind()}
+				f := &fixture{TB: t, srv: srv, dsn: dsn, db: srv.OpenDSN(t, dsn, nil), kind: srv.Kind(), linked: large.linked}
 				f.exec("UPDATE performance_schema.setup_instruments SET ENABLED = 'NO' WHERE ENABLED = 'YES'")
 				f.exec("UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE '" + treeLatch + "'")
 				test(t, f)
@@ -122,6 +129,7 @@ func (f *fixture) measureBlocking(n int) {
 		w.takeWaited()
 		control.take()
 		w.takeLatched(f)
+		remove := f.keepFile()
 		began := time.Now()
 		f.must(step.do)
 		took := time.Since(began)
@@ -133,12 +141,32 @@ func (f *fixture) measureBlocking(n int) {
 			f.kind, n, step.name, took.Round(time.Millisecond), writes, tenth(waited), tenth(waitedMost), tenth(latched), tenth(latchedMost),
 			tenth(blocked), tenth(worst), tenth(elsewhere), tenth(elsewhereMost))
 		total, longest = total+waited+latched, max(longest, waitedMost, latchedMost)
+		remove()
 	}
 	f.Logf("%s, %d rows: from the original to the cleaned up table, writes were blocked %v in all, %v at most", f.kind, n, tenth(total), tenth(longest))
 	if err := errors.Join(stop(), stopControl()); err != nil {
 		f.Error(err)
 	}
 	f.exec("DROP TABLE elsewhere")
+}
+
+// keepFile gives the table's file a second name, if this server's have one, until
+// remove is called.
+func (f *fixture) keepFile() (remove func()) {
+	f.Helper()
+	if !f.linked {
+		return func() {}
+	}
+	data, schema := f.one("SELECT @@datadir"), f.one("SELECT DATABASE()")
+	kept := filepath.Join(data, "..", "kept")
+	if err := os.Link(filepath.Join(data, schema, "t.ibd"), kept); err != nil {
+		f.Fatal(err)
+	}
+	return func() {
+		if err := os.Remove(kept); err != nil {
+			f.Fatal(err)
+		}
+	}
 }
 
 func tenth(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }

@@ -7,11 +7,12 @@ import (
 )
 
 // rebuildSettings are the server's settings on which it depends how long writers
-// wait while it rebuilds a table online. All are in bytes; 0 is unknown.
+// wait while it rebuilds a table online. Sizes are in bytes; 0 is unknown.
 type rebuildSettings struct {
 	pool  int64 // innodb_buffer_pool_size
 	redo  int64 // all files of the redo log together
 	block int64 // innodb_sort_buffer_size, which is also the size of the row log's blocks
+	hash  bool  // innodb_adaptive_hash_index
 }
 
 const (
@@ -25,7 +26,7 @@ const (
 // readRebuildSettings asks by SHOW, which leaves out what this server doesn't know.
 func (s *boolSession) readRebuildSettings(ctx context.Context) (r rebuildSettings, err error) {
 	rows, err := s.conn.QueryContext(ctx, `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_buffer_pool_size',
-		'innodb_log_file_size', 'innodb_log_files_in_group', 'innodb_redo_log_capacity', 'innodb_sort_buffer_size')`)
+		'innodb_log_file_size', 'innodb_log_files_in_group', 'innodb_redo_log_capacity', 'innodb_sort_buffer_size', 'innodb_adaptive_hash_index')`)
 	if err != nil {
 		return r, fmt.Errorf("migrate: the server's settings: %w", err)
 	}
@@ -35,6 +36,10 @@ func (s *boolSession) readRebuildSettings(ctx context.Context) (r rebuildSetting
 		var name, value string
 		if err := rows.Scan(&name, &value); err != nil {
 			return r, err
+		}
+		if name == "innodb_adaptive_hash_index" {
+			r.hash = value == "ON"
+			continue
 		}
 		if found[name], err = strconv.ParseInt(value, 10, 64); err != nil {
 			return r, fmt.Errorf("migrate: the server's settings: %s: %w", name, err)
@@ -68,6 +73,10 @@ func (r *planRecord) rebuilds() bool {
 // page was written there to make room. And the rebuild writes two to three times
 // the table's size to the redo log: once that is full, every writer of the server
 // waits for a checkpoint.
+//
+// When all is carried over, the old table is dropped under the metadata lock: its
+// pages are looked for in the hash index, and its file is removed, which frees all
+// of its blocks unless the file has a second name.
 func (s rebuildSettings) warnings(table int64) (all []string) {
 	if table < smallTable {
 		return nil
@@ -93,7 +102,11 @@ func (s rebuildSettings) warnings(table int64) (all []string) {
 		all = append(all, fmt.Sprintf("an online rebuild writes two to three times the table's %s to the redo log of %s (innodb_log_file_size), and every writer of the server waits whenever that is full: enlarge it to %s at least",
 			size(table), size(s.redo), size(ampleRedo)))
 	}
-	return all
+	if s.hash {
+		all = append(all, "at the end of an online rebuild the old table's pages are looked for in the adaptive hash index while writers wait: SET GLOBAL innodb_adaptive_hash_index = OFF for the time of the migration")
+	}
+	return append(all, fmt.Sprintf("at the end of an online rebuild the old table's file of %s is removed while writers wait, for up to a millisecond per megabyte, as the file system has it: "+
+		"where you can reach the server's files, give the table's .ibd a second name outside of the data directory (ln) before each of Prepare, Cleanup and Rollback, and remove that afterwards", size(table)))
 }
 
 // size prints bytes as the server's options write them.

@@ -20,6 +20,7 @@ func TestRebuildWarnings(t *testing.T) {
 		"large blocks":        {change: func(s *rebuildSettings) { s.block = mebibyte }, table: 1 << 30, want: []string{"innodb_sort_buffer_size = 1M of changes: set innodb_sort_buffer_size = 64K"}},
 		"both":                {change: func(s *rebuildSettings) { s.pool, s.block = 128*mebibyte, mebibyte }, table: 1 << 30, want: []string{"enlarge the pool, or set innodb_sort_buffer_size = 64K"}},
 		"a small redo log":    {change: func(s *rebuildSettings) { s.redo = 96 * mebibyte }, table: 1 << 30, want: []string{"redo log of 96M"}},
+		"a hash index":        {change: func(s *rebuildSettings) { s.hash = true }, table: 1 << 30, want: []string{"SET GLOBAL innodb_adaptive_hash_index = OFF"}},
 		"nothing known":       {change: func(s *rebuildSettings) { *s = rebuildSettings{} }, table: 1 << 30},
 		"a small table":       {change: func(s *rebuildSettings) { *s = rebuildSettings{pool: 1, redo: 1, block: mebibyte} }, table: smallTable - 1},
 		"the least of tables": {change: func(s *rebuildSettings) { s.block = mebibyte }, table: smallTable, want: []string{"64K"}},
@@ -30,6 +31,9 @@ func TestRebuildWarnings(t *testing.T) {
 				c.change(&s)
 			}
 			got := s.warnings(c.table)
+			if c.table >= smallTable {
+				c.want = append(c.want, "is removed while writers wait")
+			}
 			if len(got) != len(c.want) {
 				t.Fatalf("expected %d warnings, met %q", len(c.want), got)
 			}
@@ -58,6 +62,9 @@ func TestBoolsRebuildWarned(t *testing.T) {
 		}
 		if settings.pool <= 0 || settings.redo <= 0 || settings.block <= 0 {
 			t.Errorf("expected every setting to be known, met %+v", settings)
+		}
+		if on := f.one("SELECT IF(@@innodb_adaptive_hash_index, 'ON', 'OFF')") == "ON"; settings.hash != on {
+			t.Errorf("expected the hash index to be %t, met %t", on, settings.hash)
 		}
 		p.Report.Bytes = 1 << 40
 		p.Warnings = nil
