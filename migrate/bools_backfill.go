@@ -56,6 +56,9 @@ func (p *BoolPlan) Backfill(ctx context.Context, o BackfillOptions) error {
 		case PhaseSwapped, PhaseClosing, PhaseFinished:
 			return nil
 		}
+		if err := p.quiet(ctx, s, st.phase); err != nil {
+			return err
+		}
 		b := &backfill{s: s, r: p.record, o: o, started: time.Now()}
 		if err := b.run(ctx); err != nil {
 			return err

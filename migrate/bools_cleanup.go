@@ -4,7 +4,8 @@ import "context"
 
 // Cleanup ends a migration after Swap: the triggers and the old columns go, and
 // the indexes get their own names. It can't be undone. Call it when no program
-// needs the old columns any more and nobody will want Rollback.
+// needs the old columns any more and nobody will want Rollback; a view, trigger,
+// routine, event or key that names one of them is [ErrOutOfOrder].
 func (p *BoolPlan) Cleanup(ctx context.Context) error {
 	return p.step(ctx, "Cleanup", func(s *boolSession, st boolState) error {
 		r := p.record
@@ -17,6 +18,9 @@ func (p *BoolPlan) Cleanup(ctx context.Context) error {
 			}
 			fallthrough
 		case PhaseClosing:
+			if err := p.unused(ctx, s, "Cleanup", st.phase); err != nil {
+				return err
+			}
 			if err := p.dropTriggers(ctx, s); err != nil {
 				return err
 			}

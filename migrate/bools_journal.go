@@ -103,16 +103,21 @@ func (s *boolSession) forget(ctx context.Context, table string) error {
 	return err
 }
 
-// sameAs says how a plan that is asked for differs from the one under way.
+// sameAs says how a plan that is asked for differs from the one under way. What is
+// accepted may differ: it decides nothing of the columns, and objects come and go.
 func (r *planRecord) sameAs(columns []string, target string, overrides []string) error {
 	var have []string
 	for _, c := range r.Columns {
 		have = append(have, c.Name)
 	}
 	equal := slices.EqualFunc(slices.Sorted(slices.Values(have)), slices.Sorted(slices.Values(columns)), strings.EqualFold)
-	if len(columns) > 0 && !equal || target != r.Target || !slices.Equal(r.Overrides, overrides) {
+	if len(columns) > 0 && !equal || target != r.Target || !slices.Equal(withoutAccept(r.Overrides), withoutAccept(overrides)) {
 		return fmt.Errorf("%w: expected columns %v, target %s and overrides %v of table %s, met %v, %s and %v; finish it or roll it back with its own plan",
 			ErrPlanChanged, have, r.Target, r.Overrides, r.Table, columns, target, overrides)
 	}
 	return nil
+}
+
+func withoutAccept(spelled []string) []string {
+	return slices.DeleteFunc(slices.Clone(spelled), func(o string) bool { return strings.HasPrefix(o, overrideAccept+"(") })
 }

@@ -136,13 +136,16 @@ func (s *boolSession) triggersOf(ctx context.Context, r *BoolReport) (all []Obje
 		if name == triggerName(r.Table, "update") || name == triggerName(r.Table, "insert") {
 			continue
 		}
-		o := Object{Code: "trigger", Name: name, Detail: event}
+		o, mentioned := Object{Code: "trigger", Name: name, Detail: event}, false
 		for _, c := range r.Columns {
 			if mentions(body, c.Name) {
-				o.Column = c.Name
+				o.Column, mentioned = c.Name, true
+				all = append(all, o)
 			}
 		}
-		all = append(all, o)
+		if !mentioned {
+			all = append(all, o)
+		}
 	}
 	return all, rows.Err()
 }

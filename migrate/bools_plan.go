@@ -28,7 +28,10 @@ type BoolPlan struct {
 	db     *gorm.DB
 	spec   BoolSpec
 	record *planRecord
-	hook   func(statement string) // tests only
+
+	overrides []string // spelled, as this plan was made: it may accept more than the one that was begun
+
+	hook func(statement string) // tests only
 }
 
 // PlanBools inspects the table and plans its migration. It scans the columns, and
@@ -60,6 +63,7 @@ func PlanBools(ctx context.Context, db *gorm.DB, spec BoolSpec, overrides ...Ove
 	}
 	defer s.close()
 	spelled := spellOverrides(overrides)
+	p.overrides = spelled
 	if p.record, err = s.readRecord(ctx, spec.Table); err != nil {
 		return nil, err
 	}
@@ -263,7 +267,7 @@ func (p *BoolPlan) step(ctx context.Context, name string, do func(*boolSession, 
 		return err
 	}
 	if under != nil { // what was begun is what counts, should another plan have come first
-		if err := under.sameAs(each(p.record.Columns, func(c columnPlan) string { return c.Name }), p.record.Target, p.record.Overrides); err != nil {
+		if err := under.sameAs(each(p.record.Columns, func(c columnPlan) string { return c.Name }), p.record.Target, p.overrides); err != nil {
 			return err
 		}
 		p.record = under

@@ -51,12 +51,15 @@ func (j *judge) accepted(o Object) bool {
 	return slices.ContainsFunc(j.override(overrideAccept, o.Code), func(a Override) bool { return a.text == o.Name })
 }
 
+// acceptable are the codes of objects that Accept may name.
+var acceptable = []string{"view", "trigger", "routine", "event"}
+
 // checkOverrides reports an override that has nothing to decide, since that is a
 // misunderstanding of what the table holds.
 func (j *judge) checkOverrides() error {
 	for i, o := range j.overrides {
 		if o.kind == overrideAccept {
-			if !slices.Contains([]string{"view", "trigger", "routine", "event"}, o.column) {
+			if !slices.Contains(acceptable, o.column) {
 				return fmt.Errorf("migrate: %s: expected the kind view, trigger, routine or event; nothing else can be accepted", o)
 			}
 			continue

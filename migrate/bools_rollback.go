@@ -4,8 +4,9 @@ import "context"
 
 // Rollback restores the table as it was before Prepare: the names are exchanged
 // back if they were swapped, then the triggers, the new columns and their indexes
-// go. Nothing that was written meanwhile is lost, under either name. After
-// Cleanup has begun there is no way back.
+// go. Nothing that was written meanwhile is lost, under either name. What others
+// have created meanwhile and wouldn't survive it, such as a view of the new column,
+// is [ErrOutOfOrder]. After Cleanup has begun there is no way back.
 func (p *BoolPlan) Rollback(ctx context.Context) error {
 	return p.step(ctx, "Rollback", func(s *boolSession, st boolState) error {
 		r := p.record
@@ -13,6 +14,12 @@ func (p *BoolPlan) Rollback(ctx context.Context) error {
 		case PhaseClosing, PhaseFinished:
 			return p.outOfOrder("Rollback", st.phase, "Cleanup has begun and the old columns are no longer filled; call Cleanup, then plan the way back with Target")
 		case PhaseSwapped:
+			if err := p.settled(ctx, s, "Rollback", st.phase); err != nil {
+				return err
+			}
+			if err := p.unused(ctx, s, "Rollback", st.phase); err != nil {
+				return err
+			}
 			report, err := s.verify(ctx, r, PhaseSwapped)
 			if err != nil {
 				return err
@@ -23,6 +30,10 @@ func (p *BoolPlan) Rollback(ctx context.Context) error {
 				}
 			}
 			if err := s.ddl(ctx, swapBack(r.Table, r.Columns)+r.Algorithms[alterSwapBack].clause()); err != nil {
+				return err
+			}
+		case PhasePartial, PhasePrepared:
+			if err := p.unused(ctx, s, "Rollback", st.phase); err != nil {
 				return err
 			}
 		}

@@ -2,9 +2,8 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"strings"
 )
 
 // Swap verifies every row and then exchanges the names of the old and the new
@@ -13,7 +12,9 @@ import (
 //
 // Should a value that nobody has mapped be written between the verification and
 // the exchange, Swap finds it afterwards, exchanges the names back and returns a
-// [*DisagreeError].
+// [*DisagreeError]. A view, trigger, routine, event or key that uses a column and
+// was created since the plan was made is [ErrOutOfOrder], found before the exchange
+// or right after it.
 func (p *BoolPlan) Swap(ctx context.Context) error {
 	return p.step(ctx, "Swap", func(s *boolSession, st boolState) error {
 		switch st.phase {
@@ -27,13 +28,8 @@ func (p *BoolPlan) Swap(ctx context.Context) error {
 		if missing := p.record.missingIndexes(st); len(missing) > 0 {
 			return p.outOfOrder("Swap", st.phase, "Backfill hasn't come to its end: the index "+missing[0].Helper+" is missing; call Backfill again")
 		}
-		now, err := s.showCreate(ctx, p.Table)
-		if err != nil {
+		if err := p.unchanged(ctx, s); err != nil {
 			return err
-		}
-		if found := p.record.latecomer(now); found != "" {
-			return p.outOfOrder("Swap", st.phase, "somebody has altered the table since the plan was made, and this would go with the old column: "+found+
-				"; call Rollback and make a new plan, or take it back")
 		}
 		report, err := s.verify(ctx, p.record, PhasePrepared)
 		if err != nil {
@@ -42,34 +38,19 @@ func (p *BoolPlan) Swap(ctx context.Context) error {
 		if !report.OK() {
 			return &DisagreeError{Report: report}
 		}
+		if err := p.unchanged(ctx, s); err != nil { // reading a large table took its time
+			return err
+		}
 		if err := s.ddl(ctx, swapColumns(p.record.Table, p.record.Columns)+p.record.Algorithms[alterSwap].clause()); err != nil {
+			return err
+		}
+		if err := p.settled(ctx, s, "Swap", PhasePrepared); errors.Is(err, ErrOutOfOrder) {
+			return p.undoSwap(ctx, s, err)
+		} else if err != nil {
 			return err
 		}
 		return p.afterSwap(ctx, s)
 	})
-}
-
-// latecomer is what the table says of an old column and didn't say when the plan
-// was made, or "": an index, a default, a check. The new column has no twin of it.
-func (r *planRecord) latecomer(now tableCreate) string {
-	was := parseCreate(r.Original)
-	for _, c := range r.Columns {
-		quoted := quoteName(c.Name)
-		if now.columns[c.Name] != was.columns[c.Name] {
-			return quoted + " " + now.columns[c.Name]
-		}
-		for _, line := range now.others {
-			if strings.Contains(line, quoted) && !slices.Contains(was.others, line) {
-				return line
-			}
-		}
-		for name, definition := range now.columns {
-			if name != c.Name && definition != was.columns[name] && strings.Contains(withoutStrings(definition), quoted) {
-				return quoteName(name) + " " + definition
-			}
-		}
-	}
-	return ""
 }
 
 // afterSwap looks for unmapped values that came in just before the exchange.
@@ -87,9 +68,15 @@ func (p *BoolPlan) afterSwap(ctx context.Context, s *boolSession) error {
 	if !slipped {
 		return nil
 	}
-	if err := s.ddl(ctx, swapBack(r.Table, r.Columns)+r.Algorithms[alterSwapBack].clause()); err != nil {
-		return fmt.Errorf("%w, while undoing the swap because of %w", err, &DisagreeError{Report: report})
-	}
 	report.Phase = PhasePrepared
-	return &DisagreeError{Report: report}
+	return p.undoSwap(ctx, s, &DisagreeError{Report: report})
+}
+
+// undoSwap exchanges the names back and returns why.
+func (p *BoolPlan) undoSwap(ctx context.Context, s *boolSession, why error) error {
+	r := p.record
+	if err := s.ddl(ctx, swapBack(r.Table, r.Columns)+r.Algorithms[alterSwapBack].clause()); err != nil {
+		return fmt.Errorf("%w, while undoing the swap because of %w", err, why)
+	}
+	return why
 }
