@@ -2,10 +2,7 @@ package gormflake
 
 import (
 	"context"
-	"database/sql"
-	"path/filepath"
 	"reflect"
-	"strconv"
 	"testing"
 	"time"
 
@@ -23,6 +20,44 @@ type benchRow struct {
 	Paid     bool
 }
 
+// inMemory is a plugin with a generator, and a database that it isn't installed
+// in: its callbacks are called by hand.
+func inMemory(tb testing.TB, config generator.Config) (*Plugin, *gorm.DB) {
+	tb.Helper()
+	config.Namespace = tb.Name()
+	g, err := generator.Open(context.Background(), config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = g.Close(context.Background()) })
+	db, err := gorm.Open(sqlite.Open(":memory:"), &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	closePool(tb, db)
+	return New(Config{Generator: g}), db
+}
+
+// statement is what the callbacks of db.Create(dest) meet.
+func statement(tb testing.TB, db *gorm.DB, dest any) *gorm.DB {
+	tb.Helper()
+	tx := db.Session(&gorm.Session{NewDB: true}).Model(&benchRow{})
+	if err := tx.Statement.Parse(&benchRow{}); err != nil {
+		tb.Fatal(err)
+	}
+	tx.Statement.Dest, tx.Statement.ReflectValue = dest, reflect.ValueOf(dest).Elem()
+	return tx
+}
+
+// callbacks runs what the plugin adds to a create.
+func (p *Plugin) callbacks(tx *gorm.DB) {
+	p.ready(tx)
+	p.assignMissing(tx)
+	p.assignMissing(tx)
+	p.beforeInsert(tx)
+	p.afterInsert(tx)
+}
+
 // BenchmarkFill10000 fills the ids of 10,000 rows, as ready does before an
 // INSERT, without the INSERT. The generator's clock runs ahead, so that its
 // sequence never binds.
@@ -34,25 +69,12 @@ func BenchmarkFill10000(b *testing.B) {
 		steps++
 		return start.Add(time.Duration(steps) * time.Second / 100)
 	}
-	g, err := generator.Open(context.Background(), generator.Config{Store: lease.Fixed(1), MaxWait: time.Minute, Clock: clock, MaxSkew: -1, Namespace: b.Name()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer g.Close(context.Background())
-	p := New(Config{Generator: g})
-	db, err := gorm.Open(sqlite.Open(":memory:"), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		b.Fatal(err)
-	}
+	p, db := inMemory(b, generator.Config{Store: lease.Fixed(1), MaxWait: time.Minute, Clock: clock, MaxSkew: -1})
 	for name, rows := range map[string]any{
 		"structs":  &[]benchRow{},
 		"pointers": &[]*benchRow{},
 	} {
 		b.Run(name, func(b *testing.B) {
-			tx := db.Session(&gorm.Session{NewDB: true}).Model(&benchRow{})
-			if err := tx.Statement.Parse(&benchRow{}); err != nil {
-				b.Fatal(err)
-			}
 			list := reflect.ValueOf(rows).Elem()
 			list.Set(reflect.MakeSlice(list.Type(), n, n))
 			each := func(i int) reflect.Value {
@@ -61,7 +83,7 @@ func BenchmarkFill10000(b *testing.B) {
 				}
 				return reflect.Indirect(list.Index(i)).Field(0)
 			}
-			tx.Statement.Dest, tx.Statement.ReflectValue = rows, list
+			tx := statement(b, db, rows)
 			plan := p.planOf(tx)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -71,7 +93,7 @@ func BenchmarkFill10000(b *testing.B) {
 				}
 				b.StartTimer()
 				missing := p.missing(tx, plan)
-				if err := p.assign(tx, plan, g, missing); err != nil {
+				if err := p.assign(tx, plan, p.generator.Load(), missing); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -83,114 +105,16 @@ func BenchmarkFill10000(b *testing.B) {
 	}
 }
 
-// TestReadyAllocatesNothing runs what a create adds to GORM's own work.
-func TestReadyAllocatesNothing(t *testing.T) {
-	g, err := generator.Open(context.Background(), generator.Config{Store: lease.Memory()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close(context.Background())
-	p := New(Config{Generator: g})
-	db, err := gorm.Open(sqlite.Open(":memory:"), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool, err := db.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	single, several := &benchRow{}, make([]benchRow, 1000)
-	for name, dest := range map[string]any{"single": single, "batch": &several} {
-		tx := db.Session(&gorm.Session{NewDB: true}).Model(&benchRow{})
-		if err := tx.Statement.Parse(&benchRow{}); err != nil {
-			t.Fatal(err)
-		}
-		tx.Statement.Dest, tx.Statement.ReflectValue = dest, reflect.ValueOf(dest).Elem()
-		allocations := testing.AllocsPerRun(100, func() {
-			single.ID = 0
-			clear(several)
-			for _, callback := range []func(*gorm.DB){p.ready, p.assignMissing, p.assignMissing, p.beforeInsert, p.afterInsert} {
-				callback(tx)
-			}
-		})
-		if tx.Error != nil || single.ID == 0 && several[999].ID == 0 {
-			t.Fatalf("%s: want ids, got error %v", name, tx.Error)
-		}
-		if allocations >= 3 {
-			t.Errorf("%s: want fewer than 3 allocations per statement, got %v", name, allocations)
-		}
-	}
-}
-
-// pooled is a store that works through a pool.
-type pooled struct {
-	lease.Store
-	pool *sql.DB
-}
-
-func (s pooled) Pool() *sql.DB { return s.pool }
-
-// TestTransactionAllocatesNoMore draws ids in a transaction, which might hold the
-// connection that the lease is renewed on: with a second one in the pool there is
-// nothing to prepare for.
-func TestTransactionAllocatesNoMore(t *testing.T) {
-	for connections, want := range map[int]bool{1: true, 2: false, 0: false} {
-		db, err := gorm.Open(sqlite.Open(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
-		if err != nil {
-			t.Fatal(err)
-		}
-		pool, err := db.DB()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer pool.Close()
-		pool.SetMaxOpenConns(connections)
-		g, err := generator.Open(t.Context(), generator.Config{Store: pooled{lease.Memory(), pool}, Namespace: t.Name() + strconv.Itoa(connections)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer g.Close(context.Background())
-		p := New(Config{Generator: g})
-		tx := db.Begin()
-		defer tx.Rollback()
-		ctx := tx.Statement.Context
-		if got := p.patient(tx, g) != ctx; got != want {
-			t.Errorf("%d connections: want a context of its own %t, got %t", connections, want, got)
-		}
-		if allocations := testing.AllocsPerRun(100, func() { p.patient(tx, g) }); !want && allocations != 0 {
-			t.Errorf("%d connections: want no allocation, got %v", connections, allocations)
-		}
-	}
-}
-
 // BenchmarkCallbacks runs what the plugin adds to a create of one row, to be
 // set against BenchmarkCreate.
 func BenchmarkCallbacks(b *testing.B) {
-	g, err := generator.Open(context.Background(), generator.Config{Store: lease.Memory()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer g.Close(context.Background())
-	p := New(Config{Generator: g})
-	db, err := gorm.Open(sqlite.Open(":memory:"), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		b.Fatal(err)
-	}
+	p, db := inMemory(b, generator.Config{Store: lease.Memory()})
 	row := &benchRow{}
-	tx := db.Session(&gorm.Session{NewDB: true}).Model(row)
-	if err := tx.Statement.Parse(row); err != nil {
-		b.Fatal(err)
-	}
-	tx.Statement.Dest, tx.Statement.ReflectValue = row, reflect.ValueOf(row).Elem()
+	tx := statement(b, db, row)
 	b.ReportAllocs()
 	for b.Loop() {
 		row.ID = 0
-		p.ready(tx)
-		p.assignMissing(tx)
-		p.assignMissing(tx)
-		p.beforeInsert(tx)
-		p.afterInsert(tx)
+		p.callbacks(tx)
 	}
 	if tx.Error != nil || row.ID == 0 {
 		b.Fatal(tx.Error)

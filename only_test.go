@@ -81,17 +81,8 @@ func TestOnlyRow(t *testing.T) {
 // TestOnlyRowAgain creates rows of two models by turns, upserts among them: no
 // statement may take another's place for its own.
 func TestOnlyRowAgain(t *testing.T) {
-	g, err := generator.Open(t.Context(), generator.Config{Store: lease.Memory(), Namespace: t.Name()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close(context.Background())
-	db, err := gorm.Open(sqlite.Open(":memory:"), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closePool(t, db)
-	if err := db.Use(New(Config{Generator: g})); err != nil {
+	p, db := inMemory(t, generator.Config{Store: lease.Memory()})
+	if err := db.Use(p); err != nil {
 		t.Fatal(err)
 	}
 	type email struct {
@@ -133,11 +124,12 @@ func TestOnlyRowAgain(t *testing.T) {
 	}
 }
 
-func closePool(t *testing.T, db *gorm.DB) {
+func closePool(tb testing.TB, db *gorm.DB) {
+	tb.Helper()
 	pool, err := db.DB()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	pool.SetMaxOpenConns(1)
-	t.Cleanup(func() { _ = pool.Close() })
+	tb.Cleanup(func() { _ = pool.Close() })
 }
