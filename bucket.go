@@ -20,6 +20,10 @@ import (
 // many buckets of a window.
 var ErrWidth = errors.New("gormflake: invalid width")
 
+// ErrBuckets says that a statement brings an order, a limit, a grouping or a
+// DISTINCT of its own, and can't be parted into buckets.
+var ErrBuckets = errors.New("gormflake: no buckets of this statement")
+
 // How many buckets one call computes: arithmetic is cheap, the edges of a
 // calendar are written into the statement.
 const (
@@ -49,11 +53,13 @@ type Aggregate struct {
 //
 //	buckets, err := gormflake.CountBy(ctx, db.Model(&Order{}), gormflake.Last(24*time.Hour), gormflake.Every(time.Hour))
 //
-// db carries the model and may carry conditions and joins. Buckets follow each
-// other without a gap from the window's start to its end, empty ones
-// included; the first and the last are cut to the window. An open start is the
-// bucket of the first row; an open end is now by the plugin's clock, or the
-// last row's tick if that is later. An empty window has no buckets.
+// db carries the model and may carry conditions and joins. An order, a limit, a
+// grouping or a DISTINCT is ErrBuckets: it would apply to the buckets and not
+// to the rows. Buckets follow each other without a gap from the window's start
+// to its end, empty ones included; the first and the last are cut to the
+// window. An open start is the bucket of the first row; an open end is now by
+// the plugin's clock, or the last row's tick if that is later. An empty window
+// has no buckets.
 //
 // Fixed widths make up to 100,000 buckets, calendar units up to 10,000; more
 // are ErrWidth. Other errors are those of Window and of the database.
@@ -80,8 +86,9 @@ func AggregateBy(ctx context.Context, db *gorm.DB, window Window, width Width, c
 }
 
 func aggregate(ctx context.Context, db *gorm.DB, window Window, width Width, column string) ([]Aggregate, error) {
-	// Limit and order are of no use here, and an order would stand in the way
-	// of the grouping.
+	if err := refuseShaped(db.Statement); err != nil {
+		return nil, err
+	}
 	db = db.Session(&gorm.Session{Context: ctx})
 	source, err := window.source(db)
 	if err != nil {
@@ -115,13 +122,13 @@ func aggregate(ctx context.Context, db *gorm.DB, window Window, width Width, col
 		GormflakeMax    *float64
 		GormflakeAvg    *float64
 	}
-	selected, args := "? AS gormflake_bucket, COUNT(*) AS gormflake_count", []any{index}
+	selected, args := "? AS "+bucketColumn+", COUNT(*) AS gormflake_count", []any{index}
 	if column != "" {
 		for _, f := range []string{"COUNT(?) AS gormflake_values", "SUM(?) AS gormflake_sum", "MIN(?) AS gormflake_min", "MAX(?) AS gormflake_max", "AVG(?) AS gormflake_avg"} {
 			selected, args = selected+", "+f, append(args, valueColumn(column))
 		}
 	}
-	tx := db.Where(window).Select(selected, args...).Group("gormflake_bucket")
+	tx := db.Where(window).Select(selected, args...).Group(bucketColumn)
 	if err := tx.Scan(&read).Error; err != nil {
 		return nil, err
 	}
@@ -141,6 +148,33 @@ func aggregate(ctx context.Context, db *gorm.DB, window Window, width Width, col
 		}
 	}
 	return out, nil
+}
+
+// bucketColumn is the name of a bucket's number, by which rows are grouped.
+const bucketColumn = "gormflake_bucket"
+
+// refuseShaped refuses what would leave rows out of their buckets, or put them
+// into several: the database would cut and group buckets instead of rows.
+func refuseShaped(stmt *gorm.Statement) error {
+	refuse := func(what string) error {
+		return fmt.Errorf("%w: want conditions and joins, met %s, which would apply to the buckets and not to the rows; leave it out, or select the rows by a condition",
+			ErrBuckets, what)
+	}
+	for _, name := range []string{"ORDER BY", "LIMIT"} {
+		if _, found := stmt.Clauses[name]; found {
+			return refuse(name)
+		}
+	}
+	group, _ := stmt.Clauses["GROUP BY"].Expression.(clause.GroupBy)
+	for _, column := range group.Columns {
+		if column.Name != bucketColumn {
+			return refuse("GROUP BY")
+		}
+	}
+	if stmt.Distinct {
+		return refuse("DISTINCT")
+	}
+	return nil
 }
 
 // closed returns the window with both of its ends, the same range at one
@@ -300,6 +334,10 @@ func (b bucketIndex) Build(builder clause.Builder) {
 	}
 	column, _, err := keyColumn(stmt, b.key.column, b.key.foreign)
 	if err != nil {
+		refuse(stmt, err)
+		return
+	}
+	if err := refuseShaped(stmt); err != nil { // of a scope, which runs only now
 		refuse(stmt, err)
 		return
 	}

@@ -215,7 +215,7 @@ func TestBucketErrors(t *testing.T) {
 	db := memoryWithPlugin(t, &measurement{})
 	w := Between(day(1), day(2))
 	count := func(db *gorm.DB, w Window, width Width) error { _, err := CountBy(ctx, db, w, width); return err }
-	rows := db.Model(&measurement{})
+	rows := db.Model(&measurement{}).Session(&gorm.Session{})
 	aggregated := func(column string) error {
 		_, err := AggregateBy(ctx, db.Model(&measurement{}), w, Every(time.Hour), column)
 		return err
@@ -231,6 +231,13 @@ func TestBucketErrors(t *testing.T) {
 		"no model":            {count(db.Table("measurements"), w, Every(time.Hour)), ErrNoKey},
 		"no layout":           {count(memory(t, &measurement{}).Model(&measurement{}), w, Every(time.Hour)), ErrNoLayout},
 		"no column":           {aggregated(""), ErrNoKey},
+		"an order":            {count(rows.Order("id"), w, Every(time.Hour)), ErrBuckets},
+		"a cursor":            {count(rows.Clauses(After(1)), w, Every(time.Hour)), ErrBuckets},
+		"a limit":             {count(rows.Limit(3), w, Every(time.Hour)), ErrBuckets},
+		"an offset":           {count(rows.Offset(3), w, Every(time.Hour)), ErrBuckets},
+		"a grouping":          {count(rows.Group("zone"), w, Every(time.Hour)), ErrBuckets},
+		"distinct values":     {count(rows.Distinct("zone"), w, Every(time.Hour)), ErrBuckets},
+		"a scope's limit":     {count(rows.Scopes(func(db *gorm.DB) *gorm.DB { return db.Limit(3) }), w, Every(time.Hour)), ErrBuckets},
 		"a column it has not": {aggregated("other"), ErrNoKey},
 	} {
 		if !errors.Is(c.got, c.want) {

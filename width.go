@@ -142,6 +142,6 @@ func (w Width) edges(from, to time.Time, most int) ([]time.Time, error) {
 }
 
 func tooMany(w Width, from, to time.Time, most int) error {
-	return fmt.Errorf("%w: want at most %d buckets, got more from %s to %s by %v; widen them or narrow the window",
+	return fmt.Errorf("%w: want at most %d parts, got more from %s to %s by %v; widen them or narrow the range",
 		ErrWidth, most, from.Format(time.RFC3339), to.Format(time.RFC3339), w)
 }
