@@ -128,7 +128,7 @@ func aggregate(ctx context.Context, db *gorm.DB, window Window, width Width, col
 			selected, args = selected+", "+f, append(args, valueColumn(column))
 		}
 	}
-	tx := db.Where(window).Select(selected, args...).Group(bucketColumn)
+	tx := beside(db, window).Select(selected, args...).Group(bucketColumn)
 	if err := tx.Scan(&read).Error; err != nil {
 		return nil, err
 	}
@@ -160,10 +160,8 @@ func refuseShaped(stmt *gorm.Statement) error {
 		return fmt.Errorf("%w: want conditions and joins, met %s, which would apply to the buckets and not to the rows; leave it out, or select the rows by a condition",
 			ErrBuckets, what)
 	}
-	for _, name := range []string{"ORDER BY", "LIMIT"} {
-		if _, found := stmt.Clauses[name]; found {
-			return refuse(name)
-		}
+	if name := shaped(stmt); name != "" {
+		return refuse(name)
 	}
 	group, _ := stmt.Clauses["GROUP BY"].Expression.(clause.GroupBy)
 	for _, column := range group.Columns {
@@ -223,7 +221,7 @@ func (w Window) between(from, to time.Time) Window {
 // extreme returns the window's first or last id.
 func (w Window) extreme(db *gorm.DB, function string) (ID, bool, error) {
 	var id *int64
-	err := db.Where(w).Select(function+"(?)", keyExpr{column: w.column, foreign: w.hasLayout}).Scan(&id).Error
+	err := beside(db, w).Select(function+"(?)", keyExpr{column: w.column, foreign: w.hasLayout}).Scan(&id).Error
 	if err != nil || id == nil {
 		return 0, false, err
 	}

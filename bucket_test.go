@@ -210,6 +210,34 @@ func TestCountByOfAQuery(t *testing.T) {
 	}
 }
 
+// TestCountByOfAlternatives counts rows of which one condition or another holds:
+// the window must hold beside either.
+func TestCountByOfAlternatives(t *testing.T) {
+	db := memoryWithPlugin(t, &customer{}, &order{})
+	shop(t, db)
+	either := func(db *gorm.DB) *gorm.DB { return db.Where("amount = ?", 0).Or("amount = ?", 2) }
+	for name, query := range map[string]*gorm.DB{"in the statement": either(db), "in a scope": db.Scopes(either)} {
+		for window, want := range map[Window][]int64{
+			Between(day(2), day(5)):       {1, 2, 2},
+			Until(day(4)):                 {1, 1, 2},
+			Since(day(8)).ExcludeLegacy(): {2, 2},
+		} {
+			got, err := CountBy(t.Context(), query.Model(&order{}), window, Days(time.UTC))
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			var counts []int64
+			for _, b := range got[:min(len(got), len(want))] {
+				counts = append(counts, b.Count)
+			}
+			if diff := cmp.Diff(want, counts); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+}
+
 func TestBucketErrors(t *testing.T) {
 	ctx := context.Background()
 	db := memoryWithPlugin(t, &measurement{})

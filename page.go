@@ -130,9 +130,8 @@ func newPager[T any](ctx context.Context, db *gorm.DB, args PageArgs) (*pager[T]
 		}
 	}
 	p.db = db.Session(&gorm.Session{Context: ctx})
-	_, ordered := p.db.Statement.Clauses["ORDER BY"]
-	if _, limited := p.db.Statement.Clauses["LIMIT"]; ordered || limited {
-		return nil, fmt.Errorf("%w: a page brings its own order and limit; leave out Order, Limit and Offset", ErrCursorOrder)
+	if err := refuseOrdered(p.db.Statement); err != nil {
+		return nil, err
 	}
 	p.db = p.db.Model(new(T))
 	if args.Lag != 0 {
@@ -141,7 +140,7 @@ func newPager[T any](ctx context.Context, db *gorm.DB, args PageArgs) (*pager[T]
 			return nil, err
 		}
 		if end != nil {
-			p.db = p.db.Where(keyCondition{operator: " < ", id: *end})
+			p.db = beside(p.db, keyCondition{operator: " < ", id: *end})
 		}
 	}
 	p.db = p.db.Session(&gorm.Session{})
@@ -176,17 +175,13 @@ func (p *pager[T]) rows() ([]T, bool, error) {
 		after, before = before, after
 	}
 	if p.args.After != "" {
-		tx = tx.Where(keyCondition{operator: after, id: p.after})
+		tx = beside(tx, keyCondition{operator: after, id: p.after})
 	}
 	if p.args.Before != "" {
-		tx = tx.Where(keyCondition{operator: before, id: p.before})
+		tx = beside(tx, keyCondition{operator: before, id: p.before})
 	}
-	tx = tx.Order(clause.OrderByColumn{
-		Column: clause.Column{Table: clause.CurrentTable, Name: clause.PrimaryKey},
-		Desc:   p.args.Descending != (p.args.Last > 0),
-	})
 	var rows []T
-	if err := tx.Limit(n + 1).Find(&rows).Error; err != nil {
+	if err := tx.Scopes(first(n+1, p.args.Descending != (p.args.Last > 0))).Find(&rows).Error; err != nil {
 		return nil, false, err
 	}
 	more := len(rows) > n
@@ -197,6 +192,25 @@ func (p *pager[T]) rows() ([]T, bool, error) {
 	return rows, more, nil
 }
 
+// first is a scope of the first n rows by the key.
+func first(n int, desc bool) func(*gorm.DB) *gorm.DB {
+	return func(db *gorm.DB) *gorm.DB {
+		if err := refuseOrdered(db.Statement); err != nil { // by a scope, which runs only now
+			_ = db.AddError(err)
+		}
+		return db.Order(clause.OrderByColumn{
+			Column: clause.Column{Table: clause.CurrentTable, Name: clause.PrimaryKey}, Desc: desc,
+		}).Limit(n)
+	}
+}
+
+func refuseOrdered(stmt *gorm.Statement) error {
+	if shaped(stmt) == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: a page brings its own order and limit; leave out Order, Limit and Offset", ErrCursorOrder)
+}
+
 // exists reports whether there is a row at id or beyond it, on the side of
 // larger ids if upward.
 func (p *pager[T]) exists(id ID, upward bool) (bool, error) {
@@ -204,7 +218,7 @@ func (p *pager[T]) exists(id ID, upward bool) (bool, error) {
 	if upward {
 		operator = " >= "
 	}
-	tx := p.db.Session(&gorm.Session{SkipHooks: true}).Where(keyCondition{operator: operator, id: id}).Limit(1)
+	tx := beside(p.db.Session(&gorm.Session{SkipHooks: true}), keyCondition{operator: operator, id: id}).Limit(1)
 	tx.Statement.Preloads = map[string][]any{}
 	var rows []T
 	err := tx.Find(&rows).Error

@@ -104,6 +104,40 @@ func TestPageOfAQuery(t *testing.T) {
 	}
 }
 
+// TestPageOfAlternatives pages through rows of which one condition or another
+// holds: a cursor must hold beside either.
+func TestPageOfAlternatives(t *testing.T) {
+	db := memoryWithPlugin(t, &customer{}, &order{})
+	shop(t, db)
+	either := func(db *gorm.DB) *gorm.DB { return db.Where("amount = ?", 0).Or("amount = ?", 2) }
+	var want []int64
+	if err := db.Model(&order{}).Where(either(db)).Where(Until(testClock)).Order("id").Pluck("id", &want).Error; err != nil {
+		t.Fatal(err)
+	}
+	for name, query := range map[string]*gorm.DB{
+		"in the statement": either(db),
+		"in a scope":       db.Scopes(either),
+		"the Or first":     db.Or("amount = ?", 0).Where("amount = ?", 2),
+	} {
+		var got []int64
+		args := PageArgs{First: 3, Lag: time.Nanosecond}
+		for more := true; more && len(got) <= len(want); {
+			page, err := Page[order](t.Context(), query, args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if previous := page.PageInfo.HasPreviousPage; previous != (args.After != "") {
+				t.Errorf("%s: a page before it %t, after cursor %q", name, previous, args.After)
+			}
+			got = append(got, keys(page.Nodes())...)
+			args.After, more = page.PageInfo.EndCursor, page.PageInfo.HasNextPage
+		}
+		if diff := cmp.Diff(want, got); diff != "" || len(got) != 8 {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestPageErrors(t *testing.T) {
 	ctx := context.Background()
 	db := memoryWithPlugin(t, &customer{}, &order{})
@@ -123,6 +157,7 @@ func TestPageErrors(t *testing.T) {
 		"a mangled cursor": {of(db, PageArgs{Last: 1, Before: "B" + EncodeCursor(30)[1:]}), ErrCursor},
 		"ordered":          {of(db.Order("amount"), PageArgs{First: 1}), ErrCursorOrder},
 		"limited":          {of(db.Limit(3), PageArgs{First: 1}), ErrCursorOrder},
+		"limited by scope": {of(db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Limit(3) }), PageArgs{First: 1}), ErrCursorOrder},
 		"no key selected":  {of(db.Select("amount"), PageArgs{First: 1}), ErrCursor},
 		"a string key":     {ofText(db), ErrNoKey},
 		"a negative lag":   {of(db, PageArgs{First: 1, Lag: -1}), ErrCursor},

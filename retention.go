@@ -98,10 +98,8 @@ func newRetention(ctx context.Context, db *gorm.DB, model any, t time.Time, opts
 		opts.BatchSize = defaultRetentionBatch
 	}
 	db = db.Session(&gorm.Session{Context: ctx, SkipHooks: true})
-	for _, name := range []string{"ORDER BY", "LIMIT"} {
-		if _, found := db.Statement.Clauses[name]; found {
-			return nil, fmt.Errorf("%w: the rows go oldest first and in batches; leave out %s", ErrRetention, name)
-		}
+	if err := refuseCut(db.Statement); err != nil {
+		return nil, err
 	}
 	stmt := &gorm.Statement{DB: db}
 	if err := stmt.Parse(model); err != nil {
@@ -131,8 +129,21 @@ func newRetention(ctx context.Context, db *gorm.DB, model any, t time.Time, opts
 	if !opts.SoftDelete {
 		db = db.Unscoped()
 	}
-	r.db = db.Where(r.window).Session(&gorm.Session{})
+	uncut := func(db *gorm.DB) *gorm.DB { // by a scope, which runs only now
+		if err := refuseCut(db.Statement); err != nil {
+			_ = db.AddError(err)
+		}
+		return db
+	}
+	r.db = beside(db.Scopes(uncut), r.window).Session(&gorm.Session{})
 	return r, nil
+}
+
+func refuseCut(stmt *gorm.Statement) error {
+	if name := shaped(stmt); name != "" {
+		return fmt.Errorf("%w: the rows go oldest first and in batches; leave out %s", ErrRetention, name)
+	}
+	return nil
 }
 
 // batchFunc does one batch on the rows that rows adds to a statement.
@@ -164,7 +175,7 @@ func (r *retention) run(ctx context.Context, do batchFunc) (RetentionResult, err
 		}
 		start := result.Last
 		n, err := do(r.db, func(db *gorm.DB) *gorm.DB {
-			return db.Where(keyCondition{operator: " > ", id: start}).Where(keyCondition{operator: " <= ", id: end})
+			return beside(db, keyCondition{operator: " > ", id: start}, keyCondition{operator: " <= ", id: end})
 		})
 		if err != nil {
 			return result, fmt.Errorf("gormflake: retention of %s, after %d rows; it goes on with After: %d: %w", r.table, result.Rows, result.Last, err)
@@ -181,23 +192,25 @@ func (r *retention) run(ctx context.Context, do batchFunc) (RetentionResult, err
 
 // from adds the model and the rows after an id.
 func (r *retention) from(db *gorm.DB, id ID) *gorm.DB {
-	return db.Model(reflect.New(r.schema.ModelType).Interface()).Where(keyCondition{operator: " > ", id: id})
+	return beside(db.Model(reflect.New(r.schema.ModelType).Interface()), keyCondition{operator: " > ", id: id})
 }
 
 // batchEnd returns the last key of the batch after an id: the size-th, or the
 // last there is.
 func (r *retention) batchEnd(after ID, size int64) (ID, bool, error) {
-	keys := func(desc bool) *gorm.DB {
-		return r.from(r.db, after).Order(clause.OrderByColumn{
-			Column: clause.Column{Table: clause.CurrentTable, Name: clause.PrimaryKey}, Desc: desc,
-		}).Select("?", keyExpr{foreign: true}).Limit(1)
+	key := func(desc bool, offset int) *gorm.DB {
+		return r.from(r.db, after).Select("?", keyExpr{foreign: true}).Scopes(func(db *gorm.DB) *gorm.DB {
+			return db.Order(clause.OrderByColumn{
+				Column: clause.Column{Table: clause.CurrentTable, Name: clause.PrimaryKey}, Desc: desc,
+			}).Limit(1).Offset(offset)
+		})
 	}
 	var ids []int64
-	if err := keys(false).Offset(int(size) - 1).Scan(&ids).Error; err != nil {
+	if err := key(false, int(size)-1).Scan(&ids).Error; err != nil {
 		return 0, false, err
 	}
 	if len(ids) == 0 {
-		if err := keys(true).Scan(&ids).Error; err != nil {
+		if err := key(true, 0).Scan(&ids).Error; err != nil {
 			return 0, false, err
 		}
 	}

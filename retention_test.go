@@ -52,6 +52,7 @@ func countEvents(t testing.TB, db *gorm.DB) (n int64) {
 func TestDeleteBefore(t *testing.T) {
 	ctx := context.Background()
 	last := func(d, hour int) ID { return idAt(t, day(d).Add(time.Duration(hour)*time.Hour), 1, 0) }
+	noneOrB := func(db *gorm.DB) *gorm.DB { return db.Where("kind = ?", "none").Or("kind = ?", "b") }
 	each(t, []any{&event{}}, func(t *testing.T, db *gorm.DB) {
 		for _, c := range []struct {
 			name string
@@ -64,6 +65,11 @@ func TestDeleteBefore(t *testing.T) {
 			{"in batches", db, RetentionOptions{BatchSize: 6, Pause: time.Millisecond}, RetentionResult{Rows: 20, Batches: 4, Last: last(2, 9), Done: true}, 33},
 			{"in full batches", db, RetentionOptions{BatchSize: 10}, RetentionResult{Rows: 20, Batches: 2, Last: last(2, 9), Done: true}, 33},
 			{"some of the rows", db.Where("kind = ?", "b"), RetentionOptions{BatchSize: 4}, RetentionResult{Rows: 10, Batches: 3, Last: last(2, 9), Done: true}, 43},
+			{"rows of either kind", db.Where("kind = ?", "b").Or("kind = ?", "none"), RetentionOptions{BatchSize: 4}, RetentionResult{Rows: 10, Batches: 3, Last: last(2, 9), Done: true}, 43},
+			{"rows of either kind, or first", db.Or("kind = ?", "none").Where("kind = ?", "b"), RetentionOptions{BatchSize: 4}, RetentionResult{Rows: 10, Batches: 3, Last: last(2, 9), Done: true}, 43},
+			{"rows of a scope", db.Scopes(noneOrB), RetentionOptions{BatchSize: 4}, RetentionResult{Rows: 10, Batches: 3, Last: last(2, 9), Done: true}, 43},
+			{"rows of a scope, dry", db.Scopes(noneOrB), RetentionOptions{DryRun: true}, RetentionResult{Rows: 10}, 53},
+			{"rows of a scope, softly", db.Scopes(noneOrB), RetentionOptions{SoftDelete: true}, RetentionResult{Rows: 10, Batches: 1, Last: last(2, 9), Done: true}, 53},
 			{"a number of rows", db, RetentionOptions{BatchSize: 6, MaxRows: 8}, RetentionResult{Rows: 8, Batches: 2, Last: last(1, 7)}, 45},
 			{"with the legacy rows", db, RetentionOptions{IncludeLegacy: true}, RetentionResult{Rows: 23, Batches: 1, Last: last(2, 9), Done: true}, 30},
 			{"a dry run", db, RetentionOptions{DryRun: true, BatchSize: 6}, RetentionResult{Rows: 20}, 53},
@@ -141,7 +147,7 @@ func TestArchiveBefore(t *testing.T) {
 		if err := db.Exec("UPDATE events SET note = 'kept'").Error; err != nil {
 			t.Fatal(err)
 		}
-		got, err := ArchiveBefore(ctx, db.Where("kind = ?", "a"), &event{}, "events_archive", day(3), RetentionOptions{BatchSize: 3})
+		got, err := ArchiveBefore(ctx, db.Where("kind = ?", "a").Or("kind = ?", "none"), &event{}, "events_archive", day(3), RetentionOptions{BatchSize: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,6 +253,7 @@ func TestRetentionErrors(t *testing.T) {
 		"no layout":          {del(memory(t), &event{}, day(1), RetentionOptions{}), ErrNoLayout, ""},
 		"a negative size":    {del(db, &event{}, day(1), RetentionOptions{BatchSize: -1}), ErrRetention, "-1"},
 		"a limit":            {del(db.Limit(5), &event{}, day(1), RetentionOptions{}), ErrRetention, "LIMIT"},
+		"a scope's limit":    {del(db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Limit(5) }), &event{}, day(1), RetentionOptions{}), ErrRetention, "LIMIT"},
 		"an order":           {del(db.Order("kind"), &event{}, day(1), RetentionOptions{}), ErrRetention, "ORDER BY"},
 		"no DeletedAt":       {del(db, &measurement{}, day(1), RetentionOptions{SoftDelete: true}), ErrRetention, "DeletedAt"},
 		"no archive":         {archive("", RetentionOptions{}), ErrRetention, "want a table other"},
