@@ -272,6 +272,10 @@ func TestBucketErrors(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, c.got, c.want)
 		}
 	}
+	_, err := CountBy(ctx, db.Table("measurements"), w, Every(time.Hour))
+	if text := "the statement has no model"; err == nil || strings.Count(err.Error(), text) != 1 {
+		t.Errorf("got %v, want to read %q once", err, text)
+	}
 	for _, expression := range []string{"value * 1.5", "measurements.value+1", "COALESCE(value, 0)", "value - id", `"value"`, "value%2"} {
 		for name, err := range map[string]error{
 			"with a model": aggregated(expression),

@@ -32,9 +32,11 @@ func statementOf(builder clause.Builder) (*gorm.Statement, bool) {
 // its place must not run, or NOT IN (subquery) would select every row.
 const refused = "(invalid gormflake expression)"
 
-// refuse makes a statement fail with err.
+// refuse makes a statement fail with err, once: a window may stand in it twice.
 func refuse(stmt *gorm.Statement, err error) {
-	_ = stmt.AddError(err)
+	if stmt.Error == nil || stmt.Error.Error() != err.Error() {
+		_ = stmt.AddError(err)
+	}
 	stmt.WriteString(refused)
 }
 
