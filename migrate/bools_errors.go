@@ -66,8 +66,16 @@ type PartialError struct {
 
 // Error says what failed, what was applied before, and how to go on.
 func (e *PartialError) Error() string {
-	return fmt.Sprintf("migrate: %s failed after %d statements: %v (in: %s); call %s again to resume, or Rollback",
-		e.Step, len(e.Applied), e.Err, e.Failed, e.Step)
+	statements := "statements"
+	if len(e.Applied) == 1 {
+		statements = "statement"
+	}
+	back := ", or Rollback"
+	if e.Step == "Rollback" || e.Step == "Cleanup" {
+		back = "" // it is this one, or there is none
+	}
+	return fmt.Sprintf("migrate: %s failed after %d %s: %v (in: %s); call %s again to resume%s",
+		e.Step, len(e.Applied), statements, e.Err, e.Failed, e.Step, back)
 }
 
 // Unwrap returns the cause.

@@ -294,7 +294,10 @@ func (s *boolSession) readTable(ctx context.Context, table string) (*BoolReport,
 		return nil, nil, fmt.Errorf("migrate: inspecting %s: %w", table, err)
 	}
 	if kind != "BASE TABLE" {
-		return nil, nil, fmt.Errorf("migrate: expected %s to be a table, met a %s", table, strings.ToLower(kind))
+		if !strings.HasSuffix(kind, "VIEW") {
+			kind += " table" // MariaDB's system versioned ones, sequences
+		}
+		return nil, nil, fmt.Errorf("migrate: expected %s to be a plain table, met a %s; only a plain table can be migrated", table, strings.ToLower(kind))
 	}
 	r.Engine = engine.String
 	if r.create, err = s.showCreate(ctx, r.Table); err != nil {

@@ -280,6 +280,9 @@ func (p *BoolPlan) step(ctx context.Context, name string, do func(*boolSession, 
 		return fmt.Errorf("%w: table %s is %s, but %s has no row for it; make a new plan", ErrOutOfOrder, p.Table, st.phase, journalTable)
 	}
 	if err := do(s, st); err != nil {
+		if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) { // a driver may see no more than a lost connection
+			err = fmt.Errorf("%w (%w)", err, ended)
+		}
 		if s.failed == "" || errors.Is(err, ErrOutOfOrder) {
 			return err
 		}

@@ -123,7 +123,7 @@ func (s BoolSpec) resolve(db *gorm.DB) (BoolSpec, error) {
 		s.Table = stmt.Table
 	}
 	if s.Table == "" || strings.ContainsAny(s.Table, ".`\x00") {
-		return s, fmt.Errorf("migrate: expected the plain name of a table of the connection's database, met %q", s.Table)
+		return s, fmt.Errorf("migrate: expected the plain name of a table of the connection's database, without a dot or a backtick, met %q", s.Table)
 	}
 	s.Target = cmp.Or(s.Target, defaultTarget)
 	s.MaxBlock = cmp.Or(s.MaxBlock, 100*time.Millisecond)
