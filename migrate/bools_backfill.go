@@ -148,7 +148,6 @@ func (b *backfill) run(ctx context.Context) (err error) {
 	}
 	b.p = BackfillProgress{Table: b.r.Table, LastKey: last.String, MaxKey: end.String}
 	b.noted, b.notedAt = last.String, time.Now()
-	update := b.r.batch()
 	for {
 		if err := b.wait(ctx); err != nil {
 			return err
@@ -164,7 +163,7 @@ func (b *backfill) run(ctx context.Context) (err error) {
 		if last.Valid {
 			low = last.String
 		}
-		changed, err := b.batch(ctx, update, low, through.String)
+		changed, err := b.batch(ctx, low, through.String)
 		if err != nil {
 			return err
 		}
@@ -205,8 +204,10 @@ func (b *backfill) next(ctx context.Context, last sql.NullString, end string) (t
 }
 
 // batch is the UPDATE of one range. It sets every row of it: the server skips a row
-// that holds the value already, and testing for that would cost as much again.
-func (r *planRecord) batch() string {
+// that holds the value already, and testing for that would cost as much again. The
+// keys are integers as the server printed them, and no BETWEEN: MySQL 5.6 finds
+// nothing with it from a signed number to one beyond.
+func (r *planRecord) batch(low, through string) string {
 	sets := make([]string, 0, len(r.Columns)+len(r.AutoUpdate))
 	for _, c := range r.Columns {
 		sets = append(sets, quoteName(c.Helper)+" = "+c.forward(quoteName(c.Name)))
@@ -214,12 +215,13 @@ func (r *planRecord) batch() string {
 	for _, name := range r.AutoUpdate {
 		sets = append(sets, quoteName(name)+" = "+quoteName(name))
 	}
-	return fmt.Sprintf("UPDATE %s SET %s WHERE %s BETWEEN ? AND ?", quoteName(r.Table), strings.Join(sets, ", "), quoteName(r.Key))
+	key := quoteName(r.Key)
+	return fmt.Sprintf("UPDATE %s SET %s WHERE %s >= %s AND %s <= %s", quoteName(r.Table), strings.Join(sets, ", "), key, low, key, through)
 }
 
-// batch fills one range. The keys are integers as the server printed them.
-func (b *backfill) batch(ctx context.Context, update, low, through string) (changed int64, err error) {
-	statement := strings.Replace(strings.Replace(update, "BETWEEN ?", "BETWEEN "+low, 1), "AND ?", "AND "+through, 1)
+// batch fills one range.
+func (b *backfill) batch(ctx context.Context, low, through string) (changed int64, err error) {
+	statement := b.r.batch(low, through)
 	for try := 1; ; try++ {
 		result, err := b.s.conn.ExecContext(ctx, statement)
 		if err == nil {

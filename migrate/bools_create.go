@@ -117,6 +117,9 @@ var numeric = regexp.MustCompile(`^-?\d+$`)
 // quoted or not. It errs on the side of yes: a comment counts.
 func mentions(text, name string) bool {
 	lower, word := strings.ToLower(text), strings.ToLower(name)
+	if strings.Contains(word, "`") { // doubled in SQL, and by some servers not quite so
+		return strings.Contains(lower, word) || strings.Contains(lower, strings.ReplaceAll(word, "`", "``"))
+	}
 	for from := 0; ; {
 		i := strings.Index(lower[from:], word)
 		if i < 0 {

@@ -359,7 +359,7 @@ func (f *fixture) measureBackfill(n int) {
 		began, through, err := time.Now(), ends[turn], error(nil)
 		if turn%2 == 0 {
 			if through, _, err = b.next(ctx, last, end); err == nil {
-				_, err = b.batch(ctx, p.record.batch(), last.String, through.String)
+				_, err = b.batch(ctx, last.String, through.String)
 			}
 			if b.p.LastKey = through.String; err == nil && time.Since(b.notedAt) >= checkpointEvery {
 				err = b.note(ctx)

@@ -207,7 +207,7 @@ func (j *judge) definitions(c BoolColumn, p *columnPlan) {
 	}
 	p.HiddenDefinition = c.Definition
 	if c.Default.Kind == NoDefault {
-		p.HiddenDefinition = withDefault(c.Definition, p.Source.Literal(false), c.Comment)
+		p.HiddenDefinition = withDefault(c.Definition, p.Source.Literal(false))
 	}
 	p.FillDefinition = j.target.ColumnType + null + " DEFAULT " + unmapped
 	if j.target.Kind == Enum {
@@ -254,8 +254,11 @@ func (j *judge) table() {
 		j.refuse("no-integer-key", "", "", fmt.Sprintf("the backfill walks a primary key of one integer column, this one is %v", r.Key.Columns), "give it such a key first")
 	}
 	for _, c := range r.Columns {
-		if _, taken := r.create.columns[HelperColumn(c.Name)]; taken {
-			j.refuse("name-taken", c.Name, "", "a column "+HelperColumn(c.Name)+" exists, but no migration is under way",
+		for name := range r.create.columns {
+			if !strings.EqualFold(name, HelperColumn(c.Name)) {
+				continue
+			}
+			j.refuse("name-taken", c.Name, "", "a column "+name+" exists, but no migration is under way",
 				"if it is the rest of one whose journal was lost, restore "+journalTable+"; otherwise rename the column")
 		}
 	}

@@ -78,6 +78,7 @@ func TestBoolsRefuse(t *testing.T) {
 		{name: "a key of text", column: enumV, before: []string{"ALTER TABLE t MODIFY id varchar(20) NOT NULL"}, code: "no-integer-key", about: "-"},
 		{name: "a composite key", column: enumV, before: []string{"ALTER TABLE t ADD b int NOT NULL, DROP PRIMARY KEY, ADD PRIMARY KEY (id, b)"}, code: "no-integer-key", about: "-"},
 		{name: "a taken name", column: enumV, before: []string{"ALTER TABLE t ADD v__gf int"}, code: "name-taken", mendSQL: "ALTER TABLE t DROP COLUMN v__gf"},
+		{name: "a taken name in another case", column: enumV, before: []string{"ALTER TABLE t ADD V__GF int"}, code: "name-taken", mendSQL: "ALTER TABLE t DROP COLUMN V__GF"},
 	}
 	onMySQL(t, func(t *testing.T, f *fixture) {
 		for _, c := range cases {

@@ -173,11 +173,15 @@ func (s *boolSession) rehearseValues(ctx context.Context, r *planRecord, c colum
 			s, t = t, s
 		}
 		var ok bool
-		query := fmt.Sprintf("SELECT IFNULL(%s = %s AND %s = %s, 0) FROM %s WHERE `gf id` = %d",
-			s, c.Source.Literal(source), t, c.Target.Literal(target), table, id)
-		if err := p.s.conn.QueryRowContext(ctx, query).Scan(&ok); err != nil {
+		query := fmt.Sprintf("SELECT IFNULL(%s = %s AND %s = %s AND NOT (%s), 0) FROM %s WHERE `gf id` = %d",
+			s, c.Source.Literal(source), t, c.Target.Literal(target), c.disagrees(swapped), table, id)
+		err := p.s.conn.QueryRowContext(ctx, query).Scan(&ok)
+		switch {
+		case mysqlError(err) != 0:
+			p.refusal = fmt.Sprintf("%v (in: %s)", err, query)
+		case err != nil:
 			p.err = fmt.Errorf("migrate: the rehearsal: %w", err)
-		} else if !ok {
+		case !ok:
 			p.refusal = fmt.Sprintf("the triggers don't carry %s of column %s (swapped: %t)", value[source], c.Name, swapped)
 		}
 	}

@@ -49,7 +49,7 @@ func (p *BoolPlan) Statements() (all []BoolStatement) {
 	for _, event := range triggerEvents {
 		other("Prepare", createTrigger(triggerName(r.Table, event), r.Table, event, r.Triggers[event]), lockBrief)
 	}
-	other("Backfill", r.batch(), lockRows)
+	other("Backfill", r.batch("?", "?"), lockRows)
 	if len(r.Indexes) > 0 {
 		alter("Backfill", alterIndex, r.addIndexes(r.Table), true)
 	}

@@ -119,7 +119,18 @@ func (c columnPlan) disagrees(swapped bool) string {
 		return c.stale()
 	}
 	source, target := quoteName(c.Helper), quoteName(c.Name)
-	return fmt.Sprintf("NOT (%s <=> %s OR %s <=> %s)", target, c.forward(source), c.comparable(source), c.reverse(target))
+	return fmt.Sprintf("NOT (%s <=> %s OR %s)", target, c.forward(source), c.isReverse(source, target))
+}
+
+// isReverse is the predicate that the source holds what reverse makes of the
+// target. A text is compared with the labels one by one: a literal is converted to
+// the column's character set, the result of an expression isn't.
+func (c columnPlan) isReverse(source, target string) string {
+	if c.Target.Kind == Enum || c.Source.Kind == Bit {
+		return fmt.Sprintf("%s <=> %s", c.comparable(source), c.reverse(target))
+	}
+	return fmt.Sprintf("IF(%[1]s IS NULL, %[2]s IS NULL, IF(%[1]s = 0, %[2]s <=> %[3]s, %[2]s <=> %[4]s))",
+		target, source, c.Source.Literal(false), c.Source.Literal(true))
 }
 
 // comparable makes an integer of a bit, which doesn't compare with NULL-safe
@@ -257,11 +268,16 @@ func quoteText(s string) string {
 	return quoteString(s)
 }
 
-// withDefault puts a default into a definition that has none, before the comment.
-func withDefault(definition, literal, comment string) string {
-	if comment != "" {
-		if i := strings.LastIndex(definition, " COMMENT '"); i >= 0 {
+// withDefault puts a default into a definition that has none, before the comment,
+// whose own text may look like one.
+func withDefault(definition, literal string) string {
+	inside := false
+	for i := range len(definition) {
+		if !inside && strings.HasPrefix(definition[i:], " COMMENT '") {
 			return definition[:i] + " DEFAULT " + literal + definition[i:]
+		}
+		if definition[i] == '\'' {
+			inside = !inside
 		}
 	}
 	return definition + " DEFAULT " + literal

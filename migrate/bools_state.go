@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 )
@@ -98,31 +99,54 @@ func dataType(columnType string) string {
 	return strings.ToLower(name)
 }
 
-// ownTriggers finds our triggers and makes sure that they are ours.
+// ownTriggers finds our triggers and makes sure that they are ours. MySQL's
+// information_schema spells a body's quoted backticks and rarer characters wrong,
+// so the trigger's own statement is what is compared.
 func (s *boolSession) ownTriggers(ctx context.Context, r *planRecord) (map[string]bool, error) {
 	found := map[string]bool{}
 	for _, event := range triggerEvents {
-		rows, err := s.conn.QueryContext(ctx, "SELECT ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND TRIGGER_NAME = ?",
-			triggerName(r.Table, event))
+		name := triggerName(r.Table, event)
+		statement, err := s.showTrigger(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("migrate: the triggers of %s: %w", r.Table, err)
 		}
-		for rows.Next() {
-			var body string
-			if err := rows.Scan(&body); err != nil {
-				rows.Close()
-				return nil, err
-			}
-			if want := r.Triggers[event]; strings.TrimSpace(body) != want {
-				rows.Close()
-				return nil, fmt.Errorf("%w: expected the trigger %s to be\n%s\nmet\n%s", ErrOutOfOrder, triggerName(r.Table, event), want, body)
-			}
-			found[event] = true
+		if statement == "" {
+			continue
 		}
-		rows.Close()
-		if err := rows.Err(); err != nil {
-			return nil, err
+		want := " FOR EACH ROW " + r.Triggers[event]
+		if !strings.HasSuffix(strings.TrimSpace(statement), want) { // what comes before it, a dump may have spelled anew
+			return nil, fmt.Errorf("%w: expected the trigger %s to be\n%s\nmet\n%s\ndrop or rename it, then call the step again", ErrOutOfOrder, name, r.Triggers[event], statement)
 		}
+		found[event] = true
 	}
 	return found, nil
+}
+
+// showTrigger returns the statement that created a trigger, or "" if there is none.
+func (s *boolSession) showTrigger(ctx context.Context, name string) (string, error) {
+	rows, err := s.conn.QueryContext(ctx, "SHOW CREATE TRIGGER "+quoteName(name))
+	if mysqlError(err) == 1360 {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	names, err := rows.Columns() // their number differs from server to server
+	if err != nil {
+		return "", err
+	}
+	var statement sql.NullString
+	to := make([]any, len(names))
+	for i, name := range names {
+		if to[i] = new(sql.RawBytes); name == "SQL Original Statement" {
+			to[i] = &statement
+		}
+	}
+	for rows.Next() {
+		if err := rows.Scan(to...); err != nil {
+			return "", err
+		}
+	}
+	return statement.String, rows.Err()
 }
