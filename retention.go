@@ -59,7 +59,7 @@ type RetentionResult struct {
 //
 //	result, err := gormflake.DeleteBefore(ctx, db, &Order{}, time.Now().AddDate(-2, 0, 0), gormflake.RetentionOptions{Pause: 50 * time.Millisecond})
 //
-// db may carry conditions and another table. Hooks are not run. When ctx ends,
+// db may carry conditions and another table, but no joins. Hooks are not run. When ctx ends,
 // or a batch fails, the result says what was done until then; calling again
 // goes on from there.
 //
@@ -139,7 +139,15 @@ func newRetention(ctx context.Context, db *gorm.DB, model any, t time.Time, opts
 	return r, nil
 }
 
+// refuseCut refuses what a batch can't do, or would do to the SELECT of its keys
+// alone: a DELETE has no joins, and would take the rows that they leave out.
 func refuseCut(stmt *gorm.Statement) error {
+	if len(stmt.Joins) > 0 {
+		return fmt.Errorf("%w: want conditions, met a join, which a deletion leaves out; write it as a condition, such as id IN (subquery)", ErrRetention)
+	}
+	if _, found := stmt.Clauses["GROUP BY"]; found || stmt.Distinct {
+		return fmt.Errorf("%w: want conditions, met a grouping or DISTINCT, which a deletion leaves out; write it as a condition, such as id IN (subquery)", ErrRetention)
+	}
 	if name := shaped(stmt); name != "" {
 		return fmt.Errorf("%w: the rows go oldest first and in batches; leave out %s", ErrRetention, name)
 	}
