@@ -69,8 +69,11 @@ func (c tableCreate) mentionsOf(column string) (all []Object) {
 			add(code, name, definition)
 		}
 	}
-	if i := strings.Index(c.tail, "PARTITION BY"); i >= 0 && mentions(c.tail[i:], column) {
-		add("partition", column, "the table is partitioned by it")
+	if i := strings.Index(c.tail, "PARTITION BY"); i >= 0 {
+		by, _, _ := strings.Cut(c.tail[i:], "\n(PARTITION ") // a partition may have any name
+		if mentions(by, column) {
+			add("partition", column, "the table is partitioned by it")
+		}
 	}
 	return all
 }

@@ -36,6 +36,8 @@ var oddTables = []oddTable{
 		overrides: []Override{Labels("v", "it's", "a,b")}, rows: []string{"1, 'it''s'", "2, 'a,b'"}, want: "0 1"},
 	{name: "a comment that quotes a definition", columns: `id int PRIMARY KEY, v char(1) NOT NULL COMMENT ' COMMENT ''x'' DEFAULT ''\\'''`, rows: []string{"1, 'N'", "2, 'Y'"}, want: "0 1"},
 	{name: "partitions by the key", columns: "id int PRIMARY KEY, v enum('N','Y') NOT NULL", options: "PARTITION BY HASH (id) PARTITIONS 4", rows: []string{"8, 'N'", "9, 'Y'", "10, 'N'"}, want: "0 1 0"},
+	{name: "a partition of the column's name", columns: "id int PRIMARY KEY, v enum('N','Y') NOT NULL",
+		options: "PARTITION BY RANGE (id) (PARTITION v VALUES LESS THAN (9), PARTITION w VALUES LESS THAN MAXVALUE)", rows: []string{"8, 'N'", "9, 'Y'"}, want: "0 1"},
 	{name: "no rows", columns: "id int PRIMARY KEY, v enum('N','Y') NOT NULL"},
 }
 
