@@ -171,3 +171,35 @@ func BenchmarkCreate(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkFind reads rows whose key GORM sets and rows whose key an ID sets.
+func BenchmarkFind(b *testing.B) {
+	type numbered struct {
+		ID int64 `gorm:"primaryKey"`
+		N  int64
+	}
+	type flaked struct {
+		ID ID `gorm:"primaryKey"`
+		N  int64
+	}
+	_, db := inMemory(b, generator.Config{Store: lease.Memory()})
+	if err := db.AutoMigrate(&numbered{}, &flaked{}); err != nil {
+		b.Fatal(err)
+	}
+	ints, ids := make([]numbered, 1000), make([]flaked, 1000)
+	for i := range ints {
+		ints[i].ID, ids[i].ID = int64(i)+1<<50, ID(i)+1<<50
+	}
+	for name, rows := range map[string]any{"int64": &ints, "ID": &ids} {
+		if err := db.Create(rows).Error; err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if err := db.Find(rows).Error; err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
