@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"text/tabwriter"
 	"time"
 
@@ -23,38 +24,53 @@ import (
 	"github.com/gormflake/gormflake/internal/servers"
 )
 
-// keyedReading is a sensor's value, sliced by its key. Its created_at is a
-// plain column.
-type keyedReading struct {
-	ID        gormflake.ID `gorm:"primaryKey"`
-	CreatedAt time.Time
-	Sensor    int64
-	Value     int64
-}
-
-// datedReading is the same table with an index on created_at.
-type datedReading struct {
-	ID        gormflake.ID `gorm:"primaryKey"`
-	CreatedAt time.Time    `gorm:"index"`
-	Sensor    int64
-	Value     int64
-}
+// The tables hold the same rows. They are as narrow as readings can be: every
+// further column takes GORM the same time to scan on all sides.
+type (
+	// keyedReading has its time in the key, and nowhere else.
+	keyedReading struct {
+		ID    gormflake.ID `gorm:"primaryKey"`
+		Value int64
+	}
+	// unindexedReading has a created_at too, which is not indexed.
+	unindexedReading struct {
+		ID        gormflake.ID `gorm:"primaryKey"`
+		CreatedAt time.Time
+		Value     int64
+	}
+	// datedReading has an index on it, and is asked by that.
+	datedReading struct {
+		ID        gormflake.ID `gorm:"primaryKey"`
+		CreatedAt time.Time    `gorm:"index"`
+		Value     int64
+	}
+)
 
 const (
 	windowShare = 20          // a window is this part of the table: 100,000 rows of 2 million
-	windowChunk = 10_000      // rows inserted into one table before the other's turn
+	windowChunk = 10_000      // rows inserted into one table before the next one's turn
 	windowBatch = 1_000       // rows in a statement
 	spacing     = time.Second // on average, between two rows
 	readers     = 4           // at once, where several read windows
 )
 
+// The sides of the comparison.
+const (
+	keyed = iota
+	unindexed
+	dated
+	sides
+)
+
+var sideTables = [sides]string{"keyed_readings", "unindexed_readings", "dated_readings"}
+
 // windows compares time windows over the key with an index on created_at, on
 // each server: queries, inserts and size.
 func windows(out io.Writer, rounds, rows int) error {
-	fmt.Fprintf(out, "Windows by the key against an indexed created_at, through GORM: %d rows, windows of %d; how many times faster, or smaller\n\n",
+	fmt.Fprintf(out, "Windows by the key against the same table with an indexed created_at, through GORM: %d rows, windows of %d; how many times faster, or smaller\n\n",
 		rows, rows/windowShare)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "server\taggregate\tFind\tFind, %d readers\tcount\tinsert\tsize, of theirs\tms: aggregate\tFind\tFind, %d readers\tinsert/1000\t\n", readers, readers)
+	fmt.Fprintf(w, "server\ttable\taggregate\tFind\tFind, %d readers\tcount\tinsert\tsize, of theirs\tms: aggregate\tFind\tFind, %d readers\tinsert/1000\t\n", readers, readers)
 	for _, kind := range []servers.Kind{servers.Postgres, servers.MariaDB, servers.MySQL57} {
 		c, err := compareWindows(kind, rounds, rows)
 		if errors.Is(err, servers.ErrUnavailable) && os.Getenv("GORMFLAKE_REQUIRE_SERVERS") == "" {
@@ -64,18 +80,25 @@ func windows(out io.Writer, rounds, rows int) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
 		}
-		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", kind,
-			c.aggregate.all().ratio(), c.find.all().ratio(), c.crowd.all().ratio(), c.count.all().ratio(), c.insert.ratio(), float64(c.size[0])/float64(c.size[1]),
-			c.aggregate.all().ms(windowShare), c.find.all().ms(windowShare), c.crowd.all().ms(windowShare), c.insert.ms(rows/windowBatch))
+		for side, name := range [...]string{keyed: "without created_at", unindexed: "created_at, no index"} {
+			aggregate, find, crowd, count := c.aggregate.all(), c.find.all(), c.crowd.all(), c.count.all()
+			fmt.Fprintf(w, "%s\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", kind, name,
+				aggregate.ratio(side), find.ratio(side), crowd.ratio(side), count.ratio(side), c.insert.ratio(side), float64(c.size[side])/float64(c.size[dated]),
+				aggregate.ms(side, windowShare), find.ms(side, windowShare), crowd.ms(side, windowShare), c.insert.ms(side, rows/windowBatch))
+		}
 	}
 	return w.Flush()
 }
 
-// versus is the time that both sides took: ours and theirs.
-type versus [2]time.Duration
+// versus is the time that each side took.
+type versus [sides]time.Duration
 
-func (v versus) ratio() float64   { return float64(v[1]) / float64(v[0]) }
-func (v versus) ms(n int) float64 { return float64(v[0].Microseconds()) / 1000 / float64(max(n, 1)) }
+// ratio is how many times faster a side is than the index on created_at.
+func (v versus) ratio(side int) float64 { return float64(v[dated]) / float64(v[side]) }
+
+func (v versus) ms(side, n int) float64 {
+	return float64(v[side].Microseconds()) / 1000 / float64(max(n, 1))
+}
 
 // windowTimes are the times that each of the windows took, or each few of them.
 type windowTimes []versus
@@ -92,7 +115,9 @@ func (v *versus) best(took versus) {
 // all is the time that all the windows took.
 func (w windowTimes) all() (sum versus) {
 	for _, v := range w {
-		sum[0], sum[1] = sum[0]+v[0], sum[1]+v[1]
+		for side := range v {
+			sum[side] += v[side]
+		}
 	}
 	return sum
 }
@@ -101,7 +126,7 @@ type comparison struct {
 	aggregate, find, count windowTimes
 	crowd                  windowTimes // Find, by several readers, a window each
 	insert                 versus
-	size                   [2]int64 // bytes, with indexes
+	size                   [sides]int64 // bytes, with indexes
 }
 
 func compareWindows(kind servers.Kind, rounds, rows int) (c comparison, err error) {
@@ -119,12 +144,13 @@ func compareWindows(kind servers.Kind, rounds, rows int) (c comparison, err erro
 	if err != nil {
 		return c, err
 	}
-	first, last, err := fillWindows(db, rows, &c)
+	r := rand.New(rand.NewPCG(1, 2))
+	first, last, err := fillWindows(db, rows, r, &c)
 	if err != nil {
 		return c, err
 	}
-	for i, table := range []string{"keyed_readings", "dated_readings"} {
-		if c.size[i], err = tableSize(db, table); err != nil {
+	for side, table := range sideTables {
+		if c.size[side], err = tableSize(db, table); err != nil {
 			return c, err
 		}
 	}
@@ -133,19 +159,18 @@ func compareWindows(kind servers.Kind, rounds, rows int) (c comparison, err erro
 	// asked for several times in a row, InnoDB's adaptive hash index, which MySQL
 	// has switched on, would answer from what the time before has built.
 	width := last.Sub(first) / windowShare
-	r := rand.New(rand.NewPCG(1, 2))
 	c.aggregate, c.find, c.count = make(windowTimes, windowShare), make(windowTimes, windowShare), make(windowTimes, windowShare)
 	c.crowd = make(windowTimes, windowShare/readers)
 	crowd := make([]pages, readers)
-	for round := range rounds {
-		for turn, tile := range r.Perm(windowShare) {
+	for range rounds {
+		for _, tile := range r.Perm(windowShare) {
 			from := first.Add(time.Duration(tile) * width)
-			if err := measureWindow(db, from, from.Add(width), tile, round+turn, &crowd[0], &c); err != nil {
+			if err := measureWindow(db, from, from.Add(width), tile, r, &crowd[0], &c); err != nil {
 				return c, err
 			}
 		}
-		for turn, group := range r.Perm(len(c.crowd)) {
-			if err := measureCrowd(db, first, width, group, round+turn, crowd, &c); err != nil {
+		for _, group := range r.Perm(len(c.crowd)) {
+			if err := measureCrowd(db, first, width, group, r, crowd, &c); err != nil {
 				return c, err
 			}
 		}
@@ -179,51 +204,57 @@ func openWindows(ctx context.Context, kind servers.Kind, server *servers.Process
 	if err := db.Use(gormflake.New(gormflake.Config{Generator: g})); err != nil {
 		return nil, err
 	}
-	return db, db.AutoMigrate(&keyedReading{}, &datedReading{})
+	return db, db.AutoMigrate(&keyedReading{}, &unindexedReading{}, &datedReading{})
 }
 
-// fillWindows inserts the same rows into both tables, by turns.
-func fillWindows(db *gorm.DB, rows int, c *comparison) (first, last time.Time, err error) {
+// fillWindows inserts the same rows into all tables, by turns.
+func fillWindows(db *gorm.DB, rows int, r *rand.Rand, c *comparison) (first, last time.Time, err error) {
 	layout := generator.Standard()
-	r := rand.New(rand.NewPCG(3, 4))
 	first = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	last = first
-	for done, turn := 0, 0; done < rows; turn++ {
+	for done := 0; done < rows; {
 		n := min(windowChunk, rows-done)
-		ours, theirs := make([]keyedReading, n), make([]datedReading, n)
-		for i := range ours {
+		keyed, unindexed, dated := make([]keyedReading, n), make([]unindexedReading, n), make([]datedReading, n)
+		for i := range dated {
 			last = last.Add(time.Duration(r.Int64N(int64(2 * spacing)))).Truncate(time.Millisecond).Add(time.Millisecond)
 			id, err := layout.Compose(last, 1, int64(i%4096))
 			if err != nil {
 				return first, last, err
 			}
-			ours[i] = keyedReading{ID: id, CreatedAt: last, Sensor: r.Int64N(1000), Value: r.Int64N(100_000)}
-			theirs[i] = datedReading(ours[i])
+			dated[i] = datedReading{ID: id, CreatedAt: last, Value: r.Int64N(100_000)}
+			unindexed[i] = unindexedReading(dated[i])
+			keyed[i] = keyedReading{ID: id, Value: dated[i].Value}
 		}
-		took, err := versusOf([2]func() error{
-			func() error { return db.CreateInBatches(&ours, windowBatch).Error },
-			func() error { return db.CreateInBatches(&theirs, windowBatch).Error },
-		}, turn)
+		took, err := race(r, [sides]func() error{
+			func() error { return db.CreateInBatches(&keyed, windowBatch).Error },
+			func() error { return db.CreateInBatches(&unindexed, windowBatch).Error },
+			func() error { return db.CreateInBatches(&dated, windowBatch).Error },
+		})
 		if err != nil {
 			return first, last, err
 		}
-		c.insert[0], c.insert[1] = c.insert[0]+took[0], c.insert[1]+took[1]
+		for side := range took {
+			c.insert[side] += took[side]
+		}
 		done += n
-	}
-	analyze := []string{"ANALYZE TABLE keyed_readings", "ANALYZE TABLE dated_readings"}
-	if db.Name() == "postgres" {
-		analyze = []string{"VACUUM ANALYZE keyed_readings", "VACUUM ANALYZE dated_readings", "CHECKPOINT"}
 	}
 	pool, err := db.DB() // unprepared: a prepared ANALYZE TABLE never ends on MariaDB
 	if err != nil {
 		return first, last, err
 	}
-	for _, statement := range analyze {
-		if _, err := pool.Exec(statement); err != nil {
+	analyze := "ANALYZE TABLE "
+	if db.Name() == "postgres" {
+		analyze = "VACUUM ANALYZE "
+	}
+	for _, table := range sideTables {
+		if _, err := pool.Exec(analyze + table); err != nil {
 			return first, last, err
 		}
 	}
-	return first, last, nil
+	if db.Name() == "postgres" {
+		_, err = pool.Exec("CHECKPOINT")
+	}
+	return first, last, err
 }
 
 func tableSize(db *gorm.DB, table string) (size int64, err error) {
@@ -234,55 +265,63 @@ func tableSize(db *gorm.DB, table string) (size int64, err error) {
 	return size, db.Raw(query, table).Scan(&size).Error
 }
 
-// keyedWindow asks for a window by the key, datedWindow by created_at.
-func keyedWindow(db *gorm.DB, from, to time.Time) *gorm.DB {
-	return db.Model(&keyedReading{}).Where(gormflake.Between(from, to))
-}
-
-func datedWindow(db *gorm.DB, from, to time.Time) *gorm.DB {
-	return db.Model(&datedReading{}).Where("created_at >= ? AND created_at < ?", from, to)
+// window asks one side for a window: by the key, or by created_at.
+func window(db *gorm.DB, side int, from, to time.Time) *gorm.DB {
+	switch side {
+	case keyed:
+		return db.Model(&keyedReading{}).Where(gormflake.Between(from, to))
+	case unindexed:
+		return db.Model(&unindexedReading{}).Where(gormflake.Between(from, to))
+	default:
+		return db.Model(&datedReading{}).Where("created_at >= ? AND created_at < ?", from, to)
+	}
 }
 
 // pages are what a reader reads windows into, one after the other, as programs
 // do: otherwise most of Find is the growing of a slice.
 type pages struct {
-	ours   []keyedReading
-	theirs []datedReading
+	keyed     []keyedReading
+	unindexed []unindexedReading
+	dated     []datedReading
 }
 
-// measureWindow asks both tables for one window. An even turn asks ours first.
-func measureWindow(db *gorm.DB, from, to time.Time, tile, turn int, p *pages, c *comparison) error {
+// find reads a window of one side.
+func (p *pages) find(db *gorm.DB, side int, from, to time.Time) error {
+	into := [sides]any{&p.keyed, &p.unindexed, &p.dated}
+	return window(db, side, from, to).Find(into[side]).Error
+}
+
+// measureWindow asks all tables for one window.
+func measureWindow(db *gorm.DB, from, to time.Time, tile int, r *rand.Rand, p *pages, c *comparison) error {
 	type sums struct{ Sum, N, Most int64 }
-	var aggregates [2]sums
-	var counts [2]int64
-	keyed := func() *gorm.DB { return keyedWindow(db, from, to) }
-	dated := func() *gorm.DB { return datedWindow(db, from, to) }
-	const columns = "SUM(value) AS sum, COUNT(*) AS n, MAX(sensor) AS most"
+	var aggregates [sides]sums
+	var counts [sides]int64
+	const columns = "SUM(value) AS sum, COUNT(*) AS n, MAX(value) AS most"
 	for _, m := range []struct {
 		into *windowTimes
-		run  [2]func() error
+		run  func(side int) error
 	}{
-		{&c.aggregate, [2]func() error{
-			func() error { return keyed().Select(columns).Scan(&aggregates[0]).Error },
-			func() error { return dated().Select(columns).Scan(&aggregates[1]).Error },
+		{&c.aggregate, func(side int) error {
+			return window(db, side, from, to).Select(columns).Scan(&aggregates[side]).Error
 		}},
-		{&c.count, [2]func() error{
-			func() error { return keyed().Count(&counts[0]).Error },
-			func() error { return dated().Count(&counts[1]).Error },
-		}},
-		{&c.find, [2]func() error{
-			func() error { return keyed().Find(&p.ours).Error },
-			func() error { return dated().Find(&p.theirs).Error },
-		}},
+		{&c.count, func(side int) error { return window(db, side, from, to).Count(&counts[side]).Error }},
+		{&c.find, func(side int) error { return p.find(db, side, from, to) }},
 	} {
-		took, err := versusOf(m.run, turn)
+		var run [sides]func() error
+		for side := range run {
+			run[side] = func() error { return m.run(side) }
+		}
+		took, err := race(r, run)
 		if err != nil {
 			return err
 		}
 		(*m.into)[tile].best(took)
 	}
-	if n := int64(len(p.ours)); aggregates[0] != aggregates[1] || counts[0] != counts[1] || len(p.ours) != len(p.theirs) || n != counts[0] || n != aggregates[0].N || n == 0 {
-		return fmt.Errorf("both tables hold the same rows, yet a window has %+v, %v, %d and %d", aggregates, counts, len(p.ours), len(p.theirs))
+	found := [sides]int{len(p.keyed), len(p.unindexed), len(p.dated)}
+	for side, n := range found {
+		if aggregates[side] != aggregates[dated] || counts[side] != int64(n) || aggregates[side].N != int64(n) || n == 0 {
+			return fmt.Errorf("the tables hold the same rows, yet a window has %+v, %v and %v", aggregates, counts, found)
+		}
 	}
 	return nil
 }
@@ -291,40 +330,35 @@ func measureWindow(db *gorm.DB, from, to time.Time, tile, turn int, p *pages, c 
 // reader alone leaves most of the machine idle, and while GORM scans a row, the
 // server is already reading the next: then the slower of the two is all that is
 // seen. With no core to spare, all that either does is.
-func measureCrowd(db *gorm.DB, first time.Time, width time.Duration, group, turn int, crowd []pages, c *comparison) error {
-	read := func(find func(p *pages, from, to time.Time) error) func() error {
-		return func() error {
+func measureCrowd(db *gorm.DB, first time.Time, width time.Duration, group int, r *rand.Rand, crowd []pages, c *comparison) error {
+	var run [sides]func() error
+	for side := range run {
+		run[side] = func() error {
 			var all errgroup.Group
 			for i := range crowd {
 				from := first.Add(time.Duration(group+i*windowShare/readers) * width)
-				all.Go(func() error { return find(&crowd[i], from, from.Add(width)) })
+				all.Go(func() error { return crowd[i].find(db, side, from, from.Add(width)) })
 			}
 			return all.Wait()
 		}
 	}
-	took, err := versusOf([2]func() error{
-		read(func(p *pages, from, to time.Time) error { return keyedWindow(db, from, to).Find(&p.ours).Error }),
-		read(func(p *pages, from, to time.Time) error { return datedWindow(db, from, to).Find(&p.theirs).Error }),
-	}, turn)
+	took, err := race(r, run)
 	if err == nil {
 		c.crowd[group].best(took)
 	}
 	return err
 }
 
-// versusOf times both sides, ours first in an even turn.
-func versusOf(run [2]func() error, turn int) (took versus, err error) {
-	for side := range took {
-		side ^= turn & 1
-		if took[side], err = timed(run[side]); err != nil {
+// race times all sides, in an order drawn by chance. Each begins without the
+// garbage of another.
+func race(r *rand.Rand, run [sides]func() error) (took versus, err error) {
+	for _, side := range r.Perm(sides) {
+		runtime.GC()
+		began := time.Now()
+		if err := run[side](); err != nil {
 			return took, err
 		}
+		took[side] = time.Since(began)
 	}
 	return took, nil
-}
-
-func timed(f func() error) (time.Duration, error) {
-	began := time.Now()
-	err := f()
-	return time.Since(began), err
 }
