@@ -216,7 +216,12 @@ func TestCountByOfAlternatives(t *testing.T) {
 	db := memoryWithPlugin(t, &customer{}, &order{})
 	shop(t, db)
 	either := func(db *gorm.DB) *gorm.DB { return db.Where("amount = ?", 0).Or("amount = ?", 2) }
-	for name, query := range map[string]*gorm.DB{"in the statement": either(db), "in a scope": db.Scopes(either)} {
+	for name, query := range map[string]*gorm.DB{
+		"in the statement": either(db),
+		"in a scope":       db.Scopes(either),
+		"in one text":      db.Where("amount = 0\n\tOR amount = 2"),
+		"in scopes":        db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Scopes(either) }),
+	} {
 		for window, want := range map[Window][]int64{
 			Between(day(2), day(5)):       {1, 2, 2},
 			Until(day(4)):                 {1, 1, 2},

@@ -132,3 +132,22 @@ func TestIDsAreReadInEveryPlaceOfAModel(t *testing.T) {
 		}
 	}
 }
+
+// An embedded pointer whose columns are all NULL stays nil.
+func TestNullIDsLeaveTheFieldAlone(t *testing.T) {
+	_, db := inMemory(t, generator.Config{Store: lease.Memory()})
+	if err := db.AutoMigrate(&readAuthor{}, &readPost{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Exec("INSERT INTO read_posts (id) VALUES (9)").Error; err != nil {
+		t.Fatal(err)
+	}
+	var none **ID
+	post := readPost{Plain: 100}
+	if err := db.First(&post).Error; err != nil || post.More != nil || post.Plain != 100 {
+		t.Errorf("read %+v, %v; want no embedded struct, and what was there, as of an int64", post, err)
+	}
+	if err := db.Where("id = 0").Attrs(map[string]any{"plain": none}).FirstOrInit(&readPost{}).Error; err != nil {
+		t.Error(err)
+	}
+}

@@ -181,7 +181,7 @@ func (p *pager[T]) rows() ([]T, bool, error) {
 		tx = beside(tx, keyCondition{operator: before, id: p.before})
 	}
 	var rows []T
-	if err := tx.Scopes(first(n+1, p.args.Descending != (p.args.Last > 0))).Find(&rows).Error; err != nil {
+	if err := lastly(tx, first(n+1, p.args.Descending != (p.args.Last > 0))).Find(&rows).Error; err != nil {
 		return nil, false, err
 	}
 	more := len(rows) > n

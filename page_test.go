@@ -118,6 +118,8 @@ func TestPageOfAlternatives(t *testing.T) {
 		"in the statement": either(db),
 		"in a scope":       db.Scopes(either),
 		"the Or first":     db.Or("amount = ?", 0).Where("amount = ?", 2),
+		"in one text":      db.Where("amount = 0\n\tOR amount = 2"),
+		"in scopes":        db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Scopes(either) }),
 	} {
 		var got []int64
 		args := PageArgs{First: 3, Lag: time.Nanosecond}

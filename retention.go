@@ -129,13 +129,13 @@ func newRetention(ctx context.Context, db *gorm.DB, model any, t time.Time, opts
 	if !opts.SoftDelete {
 		db = db.Unscoped()
 	}
-	uncut := func(db *gorm.DB) *gorm.DB { // by a scope, which runs only now
+	uncut := func(db *gorm.DB) *gorm.DB { // by a scope, when all are known
 		if err := refuseCut(db.Statement); err != nil {
 			_ = db.AddError(err)
 		}
 		return db
 	}
-	r.db = beside(db.Scopes(uncut), r.window).Session(&gorm.Session{})
+	r.db = beside(lastly(db, uncut), r.window).Session(&gorm.Session{})
 	return r, nil
 }
 
@@ -207,7 +207,7 @@ func (r *retention) from(db *gorm.DB, id ID) *gorm.DB {
 // last there is.
 func (r *retention) batchEnd(after ID, size int64) (ID, bool, error) {
 	key := func(desc bool, offset int) *gorm.DB {
-		return r.from(r.db, after).Select("?", keyExpr{foreign: true}).Scopes(func(db *gorm.DB) *gorm.DB {
+		return lastly(r.from(r.db, after).Select("?", keyExpr{foreign: true}), func(db *gorm.DB) *gorm.DB {
 			return db.Order(clause.OrderByColumn{
 				Column: clause.Column{Table: clause.CurrentTable, Name: clause.PrimaryKey}, Desc: desc,
 			}).Limit(1).Offset(offset)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 )
 
 // event is a row to retain for a while.
@@ -68,6 +69,10 @@ func TestDeleteBefore(t *testing.T) {
 			{"rows of either kind", db.Where("kind = ?", "b").Or("kind = ?", "none"), RetentionOptions{BatchSize: 4}, RetentionResult{Rows: 10, Batches: 3, Last: last(2, 9), Done: true}, 43},
 			{"rows of either kind, or first", db.Or("kind = ?", "none").Where("kind = ?", "b"), RetentionOptions{BatchSize: 4}, RetentionResult{Rows: 10, Batches: 3, Last: last(2, 9), Done: true}, 43},
 			{"rows of a scope", db.Scopes(noneOrB), RetentionOptions{BatchSize: 4}, RetentionResult{Rows: 10, Batches: 3, Last: last(2, 9), Done: true}, 43},
+			{"rows of either kind, in lines of one text", db.Where("kind = 'b'\n\tOR\tkind = 'none'"), RetentionOptions{BatchSize: 4}, RetentionResult{Rows: 10, Batches: 3, Last: last(2, 9), Done: true}, 43},
+			{"rows of either kind, grouped by the caller", db.Where(clause.And(clause.Expr{SQL: "kind = 'b'/**/OR/**/kind = 'none'"})), RetentionOptions{BatchSize: 4}, RetentionResult{Rows: 10, Batches: 3, Last: last(2, 9), Done: true}, 43},
+			{"rows that are not of one kind", db.Not("kind = 'b'\nOR\nkind = 'none'"), RetentionOptions{BatchSize: 4}, RetentionResult{Rows: 10, Batches: 3, Last: last(2, 8), Done: true}, 43},
+			{"rows of a scope within a scope", db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Scopes(noneOrB) }), RetentionOptions{BatchSize: 4}, RetentionResult{Rows: 10, Batches: 3, Last: last(2, 9), Done: true}, 43},
 			{"rows of a scope, dry", db.Scopes(noneOrB), RetentionOptions{DryRun: true}, RetentionResult{Rows: 10}, 53},
 			{"rows of a scope, softly", db.Scopes(noneOrB), RetentionOptions{SoftDelete: true}, RetentionResult{Rows: 10, Batches: 1, Last: last(2, 9), Done: true}, 53},
 			{"a number of rows", db, RetentionOptions{BatchSize: 6, MaxRows: 8}, RetentionResult{Rows: 8, Batches: 2, Last: last(1, 7)}, 45},
@@ -247,15 +252,18 @@ func TestRetentionErrors(t *testing.T) {
 		got, want error
 		text      string
 	}{
-		"a zero time":        {del(db, &event{}, time.Time{}, RetentionOptions{}), ErrWindow, "zero time.Time"},
-		"a string key":       {del(db, &text{}, day(1), RetentionOptions{}), ErrNoKey, "string"},
-		"a numbered key":     {del(db, &numbered{}, day(1), RetentionOptions{}), ErrNoKey, "make it a gormflake.ID, or, if its ids are snowflakes all the same, give the Layout"},
-		"no layout":          {del(memory(t), &event{}, day(1), RetentionOptions{}), ErrNoLayout, ""},
-		"a negative size":    {del(db, &event{}, day(1), RetentionOptions{BatchSize: -1}), ErrRetention, "-1"},
-		"a limit":            {del(db.Limit(5), &event{}, day(1), RetentionOptions{}), ErrRetention, "LIMIT"},
-		"a scope's limit":    {del(db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Limit(5) }), &event{}, day(1), RetentionOptions{}), ErrRetention, "LIMIT"},
-		"a join":             {del(db.Joins("JOIN measurements m ON m.id = events.id"), &event{}, day(1), RetentionOptions{}), ErrRetention, "join"},
-		"a scope's join":     {del(db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Joins("JOIN measurements m ON m.id = events.id") }), &event{}, day(1), RetentionOptions{}), ErrRetention, "join"},
+		"a zero time":     {del(db, &event{}, time.Time{}, RetentionOptions{}), ErrWindow, "zero time.Time"},
+		"a string key":    {del(db, &text{}, day(1), RetentionOptions{}), ErrNoKey, "string"},
+		"a numbered key":  {del(db, &numbered{}, day(1), RetentionOptions{}), ErrNoKey, "make it a gormflake.ID, or, if its ids are snowflakes all the same, give the Layout"},
+		"no layout":       {del(memory(t), &event{}, day(1), RetentionOptions{}), ErrNoLayout, ""},
+		"a negative size": {del(db, &event{}, day(1), RetentionOptions{BatchSize: -1}), ErrRetention, "-1"},
+		"a limit":         {del(db.Limit(5), &event{}, day(1), RetentionOptions{}), ErrRetention, "LIMIT"},
+		"a scope's limit": {del(db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Limit(5) }), &event{}, day(1), RetentionOptions{}), ErrRetention, "LIMIT"},
+		"a join":          {del(db.Joins("JOIN measurements m ON m.id = events.id"), &event{}, day(1), RetentionOptions{}), ErrRetention, "join"},
+		"a scope's join":  {del(db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Joins("JOIN measurements m ON m.id = events.id") }), &event{}, day(1), RetentionOptions{}), ErrRetention, "join"},
+		"a join in scopes": {del(db.Scopes(func(db *gorm.DB) *gorm.DB {
+			return db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Joins("JOIN measurements m ON m.id = events.id") })
+		}), &event{}, day(1), RetentionOptions{}), ErrRetention, "join"},
 		"a grouping":         {del(db.Group("kind"), &event{}, day(1), RetentionOptions{}), ErrRetention, "grouping"},
 		"an order":           {del(db.Order("kind"), &event{}, day(1), RetentionOptions{}), ErrRetention, "ORDER BY"},
 		"no DeletedAt":       {del(db, &measurement{}, day(1), RetentionOptions{SoftDelete: true}), ErrRetention, "DeletedAt"},

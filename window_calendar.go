@@ -68,7 +68,7 @@ func startOfDay(d date, loc *time.Location) time.Time {
 	t := midnight.Add(-24 * time.Hour).In(loc)
 	for {
 		_, offset := t.Zone()
-		_, end := t.ZoneBounds()
+		end := zoneEnd(t)
 		candidate := midnight.Add(-time.Duration(offset) * time.Second).In(loc)
 		if candidate.Before(t) {
 			candidate = t
@@ -87,10 +87,16 @@ func startOfHour(t time.Time) time.Time {
 	seconds := t.Unix() + int64(offset)
 	into := time.Duration((seconds%3600+3600)%3600)*time.Second + time.Duration(t.Nanosecond())
 	start := t.Add(-into)
-	if zone, _ := t.ZoneBounds(); !zone.IsZero() && start.Before(zone) {
-		return zone
+	for {
+		zone, _ := t.ZoneBounds()
+		if zone.IsZero() || !start.Before(zone) {
+			return start
+		}
+		t = zone.Add(-1)
+		if _, before := t.Zone(); before != offset {
+			return zone
+		}
 	}
-	return start
 }
 
 // nextHour returns the end of the clock hour that holds t, or the next change
@@ -100,8 +106,26 @@ func nextHour(t time.Time) time.Time {
 	seconds := t.Unix() + int64(offset)
 	left := time.Hour - time.Duration((seconds%3600+3600)%3600)*time.Second - time.Duration(t.Nanosecond())
 	next := t.Add(left)
-	if _, end := t.ZoneBounds(); !end.IsZero() && end.Before(next) {
-		return end
+	for {
+		t = zoneEnd(t)
+		if t.IsZero() || !t.Before(next) {
+			return next
+		}
+		if _, after := t.Zone(); after != offset {
+			return t
+		}
 	}
-	return next
+}
+
+// zoneEnd returns a time after t up to which its offset lasts, zero for ever. It
+// need not change there. Past its table of changes, which may end years ago, Go
+// has rules for a year, and takes the year's ends for changes and every year for
+// 365 days long: on the last day of a leap year the end it tells is past.
+func zoneEnd(t time.Time) time.Time {
+	_, end := t.ZoneBounds()
+	if !end.IsZero() && !end.After(t) {
+		const day = 24 * time.Hour // of UTC, by which Go counts the years
+		return t.Truncate(day).Add(day)
+	}
+	return end
 }

@@ -29,15 +29,24 @@ func TestOnTilesEveryZone(t *testing.T) {
 		t.Fatalf("want every zone of the tz database, got %d", len(names))
 	}
 	for _, name := range names {
-		tileDays(t, location(t, name))
+		if days := tileDays(t, location(t, name), 1990, 2035); days != 16801 {
+			t.Fatalf("%s: walked %d days, want the 16,801 of 46 years", name, days)
+		}
 	}
 }
 
-func tileDays(t *testing.T, loc *time.Location) {
+// TestOnTilesBeyondTheTable walks years of which the tz database has rules and no
+// table, in leap years too. In those rules Go's years have 365 days.
+func TestOnTilesBeyondTheTable(t *testing.T) {
+	for _, name := range []string{"Europe/Berlin", "America/New_York", "America/Santiago", "Australia/Sydney", "Australia/Lord_Howe", "Asia/Tokyo"} {
+		tileDays(t, location(t, name), 2036, 2101)
+	}
+}
+
+func tileDays(t *testing.T, loc *time.Location, first, last int) (days int) {
 	t.Helper()
-	days := 0
 	var end time.Time
-	for noon := time.Date(1990, 1, 1, 12, 0, 0, 0, time.UTC); noon.Year() <= 2035; noon = noon.Add(24 * time.Hour) {
+	for noon := time.Date(first, 1, 1, 12, 0, 0, 0, time.UTC); noon.Year() <= last; noon = noon.Add(24 * time.Hour) {
 		days++
 		want := date{noon.Year(), noon.Month(), noon.Day()}
 		from := startOfDay(want, loc)
@@ -70,9 +79,7 @@ func tileDays(t *testing.T, loc *time.Location) {
 			}
 		}
 	}
-	if days != 16801 {
-		t.Fatalf("%s: walked %d days, want the 16,801 of 46 years", loc, days)
-	}
+	return days
 }
 
 func beforeDate(a, b date) bool {
@@ -120,6 +127,26 @@ func TestCalendarWindows(t *testing.T) {
 				t.Errorf("ends at %s, want %s", got, c.to)
 			}
 		})
+	}
+}
+
+// TestInHourAtTheTurnOfTheYear walks hours that nothing happens in, where Go's
+// rules for a year end: in the middle of an hour, by clocks half an hour off.
+func TestInHourAtTheTurnOfTheYear(t *testing.T) {
+	for _, name := range []string{"Europe/Berlin", "Australia/Adelaide", "Australia/Lord_Howe", "America/St_Johns"} {
+		for _, year := range []int{2040, 2041, 2044} {
+			end := time.Date(year, 12, 30, 0, 0, 0, 0, location(t, name))
+			for range 4 * 24 {
+				w := InHour(end)
+				if !w.from.Equal(end) || w.to.Sub(w.from) != time.Hour {
+					t.Fatalf("%s: [%v, %v) does not follow %v, or is no hour", name, w.from, w.to, end)
+				}
+				if last := InHour(w.to.Add(-1)); !last.from.Equal(w.from) || !last.to.Equal(w.to) {
+					t.Fatalf("%s: the last instant of [%v, %v) has another hour, [%v, %v)", name, w.from, w.to, last.from, last.to)
+				}
+				end = w.to
+			}
+		}
 	}
 }
 

@@ -33,11 +33,14 @@ func (ID) QueryClauses(field *schema.Field) []clause.Interface {
 	}
 	set := field.Set
 	field.Set = func(ctx context.Context, row reflect.Value, v any) error {
-		if read, ok := v.(**ID); ok && *read != nil {
-			field.ReflectValueOf(ctx, row).SetInt(int64(**read))
-			return nil
+		read, ok := v.(**ID)
+		if !ok {
+			return set(ctx, row, v)
 		}
-		return set(ctx, row, v)
+		if read != nil && *read != nil { // as for an int64, NULL leaves the field alone
+			field.ReflectValueOf(ctx, row).SetInt(int64(**read))
+		}
+		return nil
 	}
 	return nil
 }
