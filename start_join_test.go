@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/gormflake/gormflake"
 	"github.com/gormflake/gormflake/generator/lease"
@@ -27,11 +28,13 @@ func (h *hesitant) Acquire(ctx context.Context, req lease.Request) (lease.Grant,
 
 // TestStartOutlivesAnother ends the context of the Start that began to lease.
 // Others who wait for the lease have contexts of their own.
+// A process waits MaxLead with the first id of a fixed worker, which is as long as
+// MaxWait is by default.
 func TestStartOutlivesAnother(t *testing.T) {
 	for name, wait := range map[string]func(*gormflake.Plugin, context.Context) error{"Start": (*gormflake.Plugin).Start, "Ready": (*gormflake.Plugin).Ready} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := gormflake.New(gormflake.Config{Store: &hesitant{Store: lease.Fixed(7)}})
+				p := gormflake.New(gormflake.Config{Store: &hesitant{Store: lease.Fixed(7)}, MaxWait: time.Minute})
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				first, second := make(chan error, 1), make(chan error, 1)
