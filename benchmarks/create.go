@@ -93,8 +93,8 @@ func (t turns) print(w io.Writer) {
 // to row: GORM's code, which all ways run, would be in the processor's caches and
 // the plugin's, which one in four runs, would not.
 func create(out io.Writer, rounds, rows int) error {
-	fmt.Fprintf(out, "Creating rows: what the plugin takes of the time of rows with preset ids (the floor), what the floor itself takes of that when it is measured again, and what the plugin takes of the database's own numbering; medians of %d rows one by one, and of %d batches\n\n",
-		rounds*singles, rounds*batches)
+	fmt.Fprintf(out, "Creating rows: what the plugin takes of the time of rows with preset ids (the floor), what the floor itself takes of that when it is measured again, and what the plugin takes of the database's own numbering; medians of %d turns of %d rows one by one, and of %d batches\n\n",
+		rounds*singles/stretch, stretch, rounds*batches)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "database\tCreate: to preset\tpreset again\tto auto-increment\tCreateInBatches(%d): to preset\tpreset again\tto auto-increment\t\n", rows)
 	for _, on := range []struct {
