@@ -38,8 +38,9 @@ type RetentionOptions struct {
 	// left alone unless this is set. Ids of 0 and less always are.
 	IncludeLegacy bool
 
-	// SoftDelete sets the model's gorm.DeletedAt. Otherwise rows are deleted
-	// for good, those deleted softly included. ArchiveBefore refuses it.
+	// SoftDelete sets the model's gorm.DeletedAt, also where db is Unscoped.
+	// Otherwise rows are deleted for good, those deleted softly included.
+	// ArchiveBefore refuses it.
 	SoftDelete bool
 
 	Layout   generator.Layout      // of the ids; zero value: the plugin's
@@ -59,9 +60,10 @@ type RetentionResult struct {
 //
 //	result, err := gormflake.DeleteBefore(ctx, db, &Order{}, time.Now().AddDate(-2, 0, 0), gormflake.RetentionOptions{Pause: 50 * time.Millisecond})
 //
-// db may carry conditions and another table, but no joins. Hooks are not run. When ctx ends,
-// or a batch fails, the result says what was done until then; calling again
-// goes on from there.
+// db may carry conditions and another table without an alias, but no joins, no
+// RETURNING and no other model. Hooks are not run. When ctx ends, or a batch
+// fails, the result says what was done until then; calling again goes on from
+// there.
 //
 // An error is ErrRetention for options that contradict themselves, ErrNoKey
 // for a model without a snowflake key, ErrWindow for a zero time, ErrNoLayout
@@ -75,7 +77,8 @@ func DeleteBefore(ctx context.Context, db *gorm.DB, model any, t time.Time, opts
 		return RetentionResult{}, fmt.Errorf("%w: SoftDelete wants a gorm.DeletedAt in the model, %s has none", ErrRetention, r.schema.Name)
 	}
 	return r.run(ctx, func(db *gorm.DB, rows func(*gorm.DB) *gorm.DB) (int64, error) {
-		tx := rows(db).Delete(reflect.New(r.schema.ModelType).Interface())
+		model := reflect.New(r.schema.ModelType).Interface()
+		tx := rows(db).Model(model).Delete(model) // Delete alone would keep a model of db
 		return tx.RowsAffected, tx.Error
 	})
 }
@@ -106,6 +109,9 @@ func newRetention(ctx context.Context, db *gorm.DB, model any, t time.Time, opts
 		return nil, fmt.Errorf("gormflake: retention: %w", err)
 	}
 	r := &retention{opts: opts, schema: stmt.Schema, table: db.Statement.Table, window: Until(t)}
+	if err := r.refuseOther(db.Statement); err != nil {
+		return nil, err
+	}
 	if r.table == "" {
 		r.table = stmt.Table
 	}
@@ -126,13 +132,13 @@ func newRetention(ctx context.Context, db *gorm.DB, model any, t time.Time, opts
 	if _, err := r.window.resolve(source); err != nil {
 		return nil, err
 	}
-	if !opts.SoftDelete {
-		db = db.Unscoped()
-	}
 	uncut := func(db *gorm.DB) *gorm.DB { // by a scope, when all are known
 		if err := refuseCut(db.Statement); err != nil {
 			_ = db.AddError(err)
+		} else if err := r.refuseOther(db.Statement); err != nil {
+			_ = db.AddError(err)
 		}
+		db.Statement.Unscoped = !opts.SoftDelete // to GORM an Unscoped deletion is for good
 		return db
 	}
 	r.db = beside(lastly(db, uncut), r.window).Session(&gorm.Session{})
@@ -148,8 +154,47 @@ func refuseCut(stmt *gorm.Statement) error {
 	if _, found := stmt.Clauses["GROUP BY"]; found || stmt.Distinct {
 		return fmt.Errorf("%w: want conditions, met a grouping or DISTINCT, which a deletion leaves out; write it as a condition, such as id IN (subquery)", ErrRetention)
 	}
+	if _, found := stmt.Clauses["RETURNING"]; found {
+		return fmt.Errorf("%w: want conditions, met a RETURNING, whose rows nobody reads; leave it out", ErrRetention)
+	}
+	if expr := stmt.TableExpr; expr != nil && (len(expr.Vars) > 0 || aliased(expr.SQL)) {
+		return fmt.Errorf("%w: want the name of a table, met %q, whose alias not every DELETE takes; leave out the alias", ErrRetention, expr.SQL)
+	}
 	if name := shaped(stmt); name != "" {
 		return fmt.Errorf("%w: the rows go oldest first and in batches; leave out %s", ErrRetention, name)
+	}
+	return nil
+}
+
+// aliased reports whether a table expression is more than a name, by a space
+// or a comma outside of quotes.
+func aliased(expr string) bool {
+	quoted := false
+	for _, c := range expr {
+		switch c {
+		case '`', '"':
+			quoted = !quoted
+		case ' ', ',':
+			if !quoted {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// refuseOther refuses a statement of another model than the one to delete, and
+// one of a row: in GORM the key of Model's value is a condition of a deletion.
+func (r *retention) refuseOther(stmt *gorm.Statement) error {
+	if stmt.Model == nil {
+		return nil
+	}
+	named := &gorm.Statement{DB: stmt.DB}
+	if err := named.Parse(stmt.Model); err != nil || named.Schema.ModelType != r.schema.ModelType {
+		return fmt.Errorf("%w: want the rows of %s, met Model(%T); leave out Model", ErrRetention, r.schema.Name, stmt.Model)
+	}
+	if keys, _ := schema.GetIdentityFieldValuesMap(stmt.Context, reflect.ValueOf(stmt.Model), r.schema.PrimaryFields); len(keys) > 0 {
+		return fmt.Errorf("%w: want conditions, met the key of a row in Model(%T); write it with Where", ErrRetention, stmt.Model)
 	}
 	return nil
 }

@@ -81,6 +81,9 @@ func TestDeleteBefore(t *testing.T) {
 			{"a dry run of some rows", db, RetentionOptions{DryRun: true, MaxRows: 7}, RetentionResult{Rows: 7}, 53},
 			{"after an id", db, RetentionOptions{After: last(1, 4)}, RetentionResult{Rows: 15, Batches: 1, Last: last(2, 9), Done: true}, 38},
 			{"after the last", db, RetentionOptions{After: last(2, 9)}, RetentionResult{Last: last(2, 9), Done: true}, 53},
+			{"softly, whatever db says", db.Unscoped(), RetentionOptions{SoftDelete: true, BatchSize: 5}, RetentionResult{Rows: 19, Batches: 4, Last: last(2, 9), Done: true}, 53},
+			{"softly, whatever a scope says", db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Unscoped() }), RetentionOptions{SoftDelete: true, BatchSize: 5}, RetentionResult{Rows: 19, Batches: 4, Last: last(2, 9), Done: true}, 53},
+			{"with the model named twice", db.Model(&event{}).Table("events"), RetentionOptions{}, RetentionResult{Rows: 20, Batches: 1, Last: last(2, 9), Done: true}, 33},
 			{"softly", db, RetentionOptions{SoftDelete: true, BatchSize: 5}, RetentionResult{Rows: 19, Batches: 4, Last: last(2, 9), Done: true}, 53},
 		} {
 			t.Run(c.name, func(t *testing.T) {
@@ -266,6 +269,13 @@ func TestRetentionErrors(t *testing.T) {
 		}), &event{}, day(1), RetentionOptions{}), ErrRetention, "join"},
 		"a grouping":         {del(db.Group("kind"), &event{}, day(1), RetentionOptions{}), ErrRetention, "grouping"},
 		"an order":           {del(db.Order("kind"), &event{}, day(1), RetentionOptions{}), ErrRetention, "ORDER BY"},
+		"another model":      {del(db.Model(&measurement{}), &event{}, day(1), RetentionOptions{}), ErrRetention, "leave out Model"},
+		"a scope's model":    {del(db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Model(&measurement{}) }), &event{}, day(1), RetentionOptions{}), ErrRetention, "leave out Model"},
+		"a row's model":      {del(db.Model(&event{ID: 7}), &event{}, day(1), RetentionOptions{}), ErrRetention, "the key of a row"},
+		"an alias":           {del(db.Table("events AS e"), &event{}, day(1), RetentionOptions{}), ErrRetention, "alias"},
+		"a scope's alias":    {del(db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Table("events e") }), &event{}, day(1), RetentionOptions{}), ErrRetention, "alias"},
+		"a subquery":         {del(db.Table("(?) AS e", db.Model(&event{})), &event{}, day(1), RetentionOptions{}), ErrRetention, "alias"},
+		"a RETURNING":        {del(db.Clauses(clause.Returning{}), &event{}, day(1), RetentionOptions{}), ErrRetention, "RETURNING"},
 		"no DeletedAt":       {del(db, &measurement{}, day(1), RetentionOptions{SoftDelete: true}), ErrRetention, "DeletedAt"},
 		"no archive":         {archive("", RetentionOptions{}), ErrRetention, "want a table other"},
 		"into itself":        {archive("events", RetentionOptions{}), ErrRetention, "want a table other"},
