@@ -67,7 +67,7 @@ func (r *retention) move(tx *gorm.DB, rows func(*gorm.DB) *gorm.DB, archive stri
 	}
 	var table string // with its expression, which a scope may set
 	var expr *clause.Expr
-	choose := rows(tx).Model(model).Select("?", keyExpr{foreign: true}).Scopes(func(db *gorm.DB) *gorm.DB {
+	choose := lastly(rows(tx).Model(model).Select("?", keyExpr{foreign: true}), func(db *gorm.DB) *gorm.DB {
 		table, expr = db.Statement.Table, db.Statement.TableExpr
 		return db
 	})
@@ -113,9 +113,9 @@ func (r *retention) move(tx *gorm.DB, rows func(*gorm.DB) *gorm.DB, archive stri
 	return deleted, nil
 }
 
-// archiveColumns returns the quoted columns of the source, after a check that
-// the archive has them all, without those that the archive generates. They come from the database: a column that the
-// model doesn't know would else be lost.
+// archiveColumns returns the quoted columns of the source, without those that
+// the archive generates, after a check that the archive has them all. They come
+// from the database: a column that the model doesn't know would else be lost.
 func (r *retention) archiveColumns(archive string) ([]string, error) {
 	db := r.db.Session(&gorm.Session{NewDB: true, Context: r.db.Statement.Context})
 	if archive == "" || archive == r.table {
