@@ -40,6 +40,9 @@ type PartitionStep struct {
 	SQL     []string // its statements, without semicolons, in their order
 	Names   []string // the partitions that it adds or drops
 	Drop    bool
+
+	parts []idPartition // those of Names, with the bounds of the plan
+	from  string        // the partition whose rows move, quoted; empty: none do
 }
 
 // PartitionPlan is what is to be done to a table. Review it with SQL, run it
@@ -48,8 +51,7 @@ type PartitionPlan struct {
 	Table string
 	Steps []PartitionStep
 
-	db     *gorm.DB
-	engine partitionEngine
+	of *partitioner
 }
 
 // PlanPartitions plans the partitions of a model's table, by RANGE of its
@@ -67,7 +69,8 @@ type PartitionPlan struct {
 // On Postgres the table must have been created PARTITION BY RANGE on the key;
 // GORM does so with db.Set("gorm:table_options", "PARTITION BY RANGE (id)").
 // A plain table can't be partitioned in place and is refused. Rows of a new
-// partition that the default partition has caught move into it.
+// partition that the default partition has caught move into it, unless foreign
+// keys or triggers would take that for a deletion, which is refused.
 //
 // On MySQL and MariaDB a plain table becomes a partitioned one, which rewrites
 // it. A table with foreign keys, from it or to it, with a unique index that
@@ -113,8 +116,10 @@ func PlanPartitions(ctx context.Context, db *gorm.DB, model any, opts PartitionO
 // PlanDropBefore plans to drop the partitions of a model's table that hold
 // only rows made before t: retention that costs no row-by-row deletion. The
 // partition that catches the rest stays, and so does one that holds rows
-// numbered by AUTO_INCREMENT, whose age nobody knows. Errors are those of
-// PlanPartitions; a time that has not passed is ErrPartition, a zero time ErrWindow.
+// numbered by AUTO_INCREMENT, whose age nobody knows. Apply looks again before
+// it drops, and returns ErrPartition if either has changed since. Errors are
+// those of PlanPartitions; a time that has not passed is ErrPartition, a zero
+// time ErrWindow.
 func PlanDropBefore(ctx context.Context, db *gorm.DB, model any, t time.Time, layout ...generator.Layout) (*PartitionPlan, error) {
 	var of generator.Layout
 	if len(layout) > 0 {
@@ -152,7 +157,7 @@ func (p *PartitionPlan) SQL() string {
 		return "-- " + p.Table + ": nothing to do\n"
 	}
 	var sql strings.Builder
-	begin, commit := p.engine.transaction()
+	begin, commit := p.of.engine.transaction()
 	sql.WriteString(begin)
 	for i, step := range p.Steps {
 		if i > 0 {
@@ -170,40 +175,84 @@ func (p *PartitionPlan) SQL() string {
 // Apply runs the plan. Two programs that apply at once take turns, and steps
 // that are done already are left out, so applying twice changes nothing. On
 // Postgres all of it is one transaction. MySQL commits each step; after an
-// error plan again, and what is left is planned.
+// error plan again, and what is left is planned. A partition of the plan's name
+// with other bounds is ErrPartition, and so is what a plan would refuse by now.
 func (p *PartitionPlan) Apply(ctx context.Context) error {
 	if p.Empty() {
 		return nil
 	}
-	return p.engine.locked(p.db.WithContext(ctx), p.Table, func(tx *gorm.DB) error {
+	return p.of.engine.locked(p.of.db.WithContext(ctx), p.Table, func(tx *gorm.DB) error {
 		for _, step := range p.Steps {
-			there, err := p.engine.list(tx)
-			if err != nil {
+			if err := p.of.apply(tx, step); err != nil {
 				return err
-			}
-			todo, err := step.todo(there)
-			if err != nil {
-				return err
-			}
-			for _, statement := range step.SQL {
-				if !todo {
-					break
-				}
-				if err := tx.Exec(statement).Error; err != nil {
-					return fmt.Errorf("gormflake: partitions: %s: %w", step.Comment, err)
-				}
 			}
 		}
 		return nil
 	})
 }
 
+// apply runs a step, unless it is done.
+func (p *partitioner) apply(tx *gorm.DB, step PartitionStep) error {
+	there, err := p.engine.list(tx)
+	if err != nil {
+		return err
+	}
+	if todo, err := step.todo(there, p.engine.same); err != nil || !todo {
+		return err
+	}
+	return p.engine.guarded(p, tx, step, func() error {
+		for _, statement := range step.SQL {
+			if err := tx.Exec(statement).Error; err != nil {
+				return fmt.Errorf("gormflake: partitions: %s: %w", step.Comment, err)
+			}
+		}
+		return nil
+	})
+}
+
+// stillOld returns why partitions can't be dropped by now, under a lock that
+// keeps what it finds as it is, or nil.
+func (p *partitioner) stillOld(tx *gorm.DB, step PartitionStep, table func(name string) string) error {
+	there, err := p.engine.list(tx)
+	if err != nil {
+		return err
+	}
+	todo, err := step.todo(there, p.engine.same)
+	if err != nil {
+		return err
+	}
+	if !todo {
+		return fmt.Errorf("%w: %s: the partitions are gone; the table was changed since the plan was made: plan again", ErrPartition, step.Comment)
+	}
+	for _, part := range there {
+		if !slices.Contains(step.Names, part.name) {
+			continue
+		}
+		legacy, err := p.holdsLegacy(tx, table(part.name), part)
+		if err != nil {
+			return err
+		}
+		if legacy {
+			return fmt.Errorf("%w: the partition %s holds rows numbered by AUTO_INCREMENT, inserted since the plan was made; plan again, which leaves it out",
+				ErrPartition, part.name)
+		}
+	}
+	return nil
+}
+
 // todo reports whether a step is still to be done, given the partitions.
-func (s PartitionStep) todo(there []idPartition) (bool, error) {
+func (s PartitionStep) todo(there []idPartition, same func(a, b idPartition) bool) (bool, error) {
 	found := 0
 	for _, p := range there {
-		if slices.Contains(s.Names, p.name) {
-			found++
+		if !slices.Contains(s.Names, p.name) {
+			continue
+		}
+		found++
+		for _, planned := range s.parts {
+			if planned.name == p.name && !same(planned, p) {
+				return false, fmt.Errorf("%w: want the partition %s to hold %s, and it holds %s; the table was changed since the plan was made: plan again",
+					ErrPartition, p.name, planned, p)
+			}
 		}
 	}
 	switch {
@@ -224,6 +273,17 @@ type idPartition struct {
 	rest   bool // catches every other row
 }
 
+// String describes what a partition holds.
+func (p idPartition) String() string {
+	switch {
+	case p.rest:
+		return "all other rows"
+	case p.lo == math.MinInt64:
+		return fmt.Sprintf("ids below %d", p.hi)
+	}
+	return fmt.Sprintf("ids of %d to %d", p.lo, p.hi)
+}
+
 // partitionEngine is what Postgres and MySQL do differently.
 type partitionEngine interface {
 	list(db *gorm.DB) ([]idPartition, error)
@@ -231,6 +291,13 @@ type partitionEngine interface {
 	drop(p *partitioner, end ID) ([]PartitionStep, error)
 	transaction() (begin, commit string)
 	locked(db *gorm.DB, table string, run func(*gorm.DB) error) error
+
+	// same reports whether two partitions of one name have the same bounds.
+	same(a, b idPartition) bool
+
+	// guarded runs a step if nothing that has changed since it was planned
+	// forbids it, and keeps that so meanwhile.
+	guarded(p *partitioner, tx *gorm.DB, step PartitionStep, run func() error) error
 }
 
 // partitioner is a table to be partitioned.
@@ -278,7 +345,7 @@ func newPartitioner(ctx context.Context, db *gorm.DB, model any, layout generato
 }
 
 func (p *partitioner) plan(steps []PartitionStep) *PartitionPlan {
-	return &PartitionPlan{Table: p.table, Steps: steps, db: p.db, engine: p.engine}
+	return &PartitionPlan{Table: p.table, Steps: steps, of: p}
 }
 
 // checkColumn refuses a key that is missing, or of one of the types that are too
@@ -307,23 +374,47 @@ func (p *partitioner) bound(t time.Time) (ID, error) {
 }
 
 // exists reports whether a table has rows with lo <= id < hi.
-func (p *partitioner) exists(table string, lo, hi ID) (bool, error) {
+func (p *partitioner) exists(db *gorm.DB, table string, lo, hi ID) (bool, error) {
 	column := clause.Column{Name: p.column}
 	var found []int64
-	err := p.db.Table(table).Select("?", column).
+	err := db.Table(table).Select("?", column).
 		Where("? >= ? AND ? < ?", column, int64(lo), column, int64(hi)).Limit(1).Scan(&found).Error
 	return len(found) > 0, err
 }
 
 // partitionName names a partition by the date on which it begins, and by its
-// time too where it does not begin with the day, or the date is taken.
+// time too where it does not begin with the day, or the date is taken. What is
+// taken still, by a partition of another zone or width, gets a number.
 func partitionName(prefix string, from time.Time, taken []idPartition) string {
 	name := prefix + from.Format("20060102")
 	day := startOfDay(date{from.Year(), from.Month(), from.Day()}, from.Location())
-	if day.Equal(from) && !slices.ContainsFunc(taken, func(p idPartition) bool { return p.name == name }) {
+	if day.Equal(from) && !named(taken, name) {
 		return name
 	}
-	return prefix + from.Format("20060102_150405")
+	return freeName(prefix+from.Format("20060102_150405"), taken)
+}
+
+// freeName returns a name with the first number that makes it free, if any.
+func freeName(name string, taken []idPartition) string {
+	free := name
+	for n := 2; named(taken, free); n++ {
+		free = fmt.Sprintf("%s_%d", name, n)
+	}
+	return free
+}
+
+// named reports whether a partition has the name.
+func named(parts []idPartition, name string) bool {
+	return slices.ContainsFunc(parts, func(p idPartition) bool { return p.name == name })
+}
+
+// namesOf returns the names of partitions.
+func namesOf(parts []idPartition) []string {
+	names := make([]string, len(parts))
+	for i, part := range parts {
+		names[i] = part.name
+	}
+	return names
 }
 
 // span describes a range of time in a comment.

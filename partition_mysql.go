@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,16 +97,18 @@ func (e *mysqlPartitions) create(p *partitioner, width Width, from, to time.Time
 		if err != nil {
 			return nil, err
 		}
-		definitions, names, err := e.definitions(p, width, from, to, nil)
+		definitions, parts, err := e.definitions(p, width, from, to, nil)
 		if err != nil {
 			return nil, err
 		}
 		definitions = append([]string{fmt.Sprintf("PARTITION %s VALUES LESS THAN (%d)", mysqlFirst, first)}, definitions...)
 		definitions = append(definitions, lastPartition)
-		names = append(append([]string{mysqlFirst}, names...), mysqlLast)
+		parts = append([]idPartition{{name: mysqlFirst, lo: math.MinInt64, hi: first}}, parts...)
+		parts = append(parts, idPartition{name: mysqlLast, hi: math.MaxInt64, rest: true})
 		return []PartitionStep{{
 			Comment: span(from, to) + ", and all other rows; this rewrites the table",
-			Names:   names,
+			Names:   namesOf(parts),
+			parts:   parts,
 			SQL:     []string{fmt.Sprintf("ALTER TABLE %s PARTITION BY RANGE (%s) (%s)", table, p.quote(p.column), strings.Join(definitions, ",\n  "))},
 		}}, nil
 	}
@@ -121,34 +124,41 @@ func (e *mysqlPartitions) create(p *partitioner, width Width, from, to time.Time
 	} else if end > 0 {
 		from = to
 	}
-	definitions, names, err := e.definitions(p, width, from, to, there)
+	definitions, parts, err := e.definitions(p, width, from, to, there)
 	if err != nil {
 		return nil, err
 	}
-	step := PartitionStep{Comment: span(from, to), Names: names}
+	step := PartitionStep{Comment: span(from, to)}
 	switch {
-	case len(names) == 0 && last.rest:
+	case len(parts) == 0 && last.rest:
 		return nil, nil
 	case last.rest:
 		// The last partition keeps its name, so that todo does not count it.
 		definitions = append(definitions, strings.Replace(lastPartition, mysqlLast, p.quote(last.name), 1))
 		step.SQL = []string{fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s)", table, p.quote(last.name), strings.Join(definitions, ",\n  "))}
 	default:
-		definitions, step.Names = append(definitions, lastPartition), append(step.Names, mysqlLast)
+		name := freeName(mysqlLast, there)
+		definitions = append(definitions, strings.Replace(lastPartition, mysqlLast, name, 1))
+		parts = append(parts, idPartition{name: name, hi: math.MaxInt64, rest: true})
 		step.SQL = []string{fmt.Sprintf("ALTER TABLE %s ADD PARTITION (%s)", table, strings.Join(definitions, ",\n  "))}
 	}
+	step.Names, step.parts = namesOf(parts), parts
 	return []PartitionStep{step}, nil
 }
 
 const lastPartition = "PARTITION " + mysqlLast + " VALUES LESS THAN MAXVALUE"
 
 // definitions returns the partitions between two times.
-func (e *mysqlPartitions) definitions(p *partitioner, width Width, from, to time.Time, there []idPartition) (definitions, names []string, err error) {
+func (e *mysqlPartitions) definitions(p *partitioner, width Width, from, to time.Time, there []idPartition) (definitions []string, parts []idPartition, err error) {
 	edges, err := width.edges(from, to, mostPartitions)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i := range len(edges) - 1 {
+		lo, err := p.bound(edges[i])
+		if err != nil {
+			return nil, nil, err
+		}
 		hi, err := p.bound(edges[i+1])
 		if err != nil {
 			return nil, nil, err
@@ -156,11 +166,11 @@ func (e *mysqlPartitions) definitions(p *partitioner, width Width, from, to time
 		if hi == math.MaxInt64 || hi == 0 {
 			continue // the partition of the rest holds it, or the one before
 		}
-		name := partitionName("p", edges[i], there)
-		names = append(names, name)
+		name := partitionName("p", edges[i], append(slices.Clone(there), parts...))
+		parts = append(parts, idPartition{name: name, lo: lo, hi: hi})
 		definitions = append(definitions, fmt.Sprintf("PARTITION %s VALUES LESS THAN (%d)", name, hi))
 	}
-	return definitions, names, nil
+	return definitions, parts, nil
 }
 
 // refuse returns why the server can't partition a plain table, or nil.
@@ -207,7 +217,7 @@ func (e *mysqlPartitions) drop(p *partitioner, end ID) ([]PartitionStep, error) 
 		if part.rest || part.hi > end {
 			break
 		}
-		legacy, err := p.holdsLegacy(p.table, part)
+		legacy, err := p.holdsLegacy(p.db, p.table, part)
 		if err != nil {
 			return nil, err
 		}
@@ -215,8 +225,9 @@ func (e *mysqlPartitions) drop(p *partitioner, end ID) ([]PartitionStep, error) 
 			continue
 		}
 		step.Comment = p.until(part)
-		step.Names, quoted = append(step.Names, part.name), append(quoted, p.quote(part.name))
+		step.parts, quoted = append(step.parts, part), append(quoted, p.quote(part.name))
 	}
+	step.Names = namesOf(step.parts)
 	switch len(step.Names) {
 	case 0:
 		return nil, nil
@@ -228,6 +239,28 @@ func (e *mysqlPartitions) drop(p *partitioner, end ID) ([]PartitionStep, error) 
 }
 
 func (*mysqlPartitions) transaction() (begin, commit string) { return "", "" }
+
+// same compares the ends alone: a partition begins where the one before it
+// ends, which may have been dropped.
+func (*mysqlPartitions) same(a, b idPartition) bool { return a.rest == b.rest && a.hi == b.hi }
+
+// guarded locks the table while partitions are looked at again and dropped.
+func (e *mysqlPartitions) guarded(p *partitioner, tx *gorm.DB, step PartitionStep, run func() error) (err error) {
+	if !step.Drop {
+		return run() // moves rows between partitions and loses none
+	}
+	if err := tx.Exec("LOCK TABLES " + p.quote(p.table) + " WRITE").Error; err != nil {
+		return fmt.Errorf("gormflake: partitions: can't lock the table %s to look again at what is dropped; it takes the privilege LOCK TABLES: %w", p.table, err)
+	}
+	defer func() {
+		after := tx.WithContext(context.WithoutCancel(tx.Statement.Context))
+		err = errors.Join(err, after.Exec("UNLOCK TABLES").Error)
+	}()
+	if err := p.stillOld(tx, step, func(string) string { return p.table }); err != nil {
+		return err
+	}
+	return run()
+}
 
 func (*mysqlPartitions) locked(db *gorm.DB, table string, run func(*gorm.DB) error) error {
 	return db.Connection(func(tx *gorm.DB) (err error) {

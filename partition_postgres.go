@@ -1,6 +1,7 @@
 package gormflake
 
 import (
+	"database/sql"
 	"fmt"
 	"math"
 	"regexp"
@@ -121,6 +122,7 @@ func (e *postgresPartitions) create(p *partitioner, width Width, from, to time.T
 		return nil, err
 	}
 	rest := slices.IndexFunc(there, func(part idPartition) bool { return part.rest })
+	taken := slices.Clone(there)
 	var steps []PartitionStep
 	for i := range len(edges) - 1 {
 		lo, err := p.bound(edges[i])
@@ -139,7 +141,8 @@ func (e *postgresPartitions) create(p *partitioner, width Width, from, to time.T
 			if free.hi != hi {
 				end = p.source.layout.Decompose(free.hi).Time.In(width.loc)
 			}
-			free.name = partitionName(e.name+"_p", begin, there)
+			free.name = partitionName(e.name+"_p", begin, taken)
+			taken = append(taken, free)
 			step, err := e.createOne(p, free, span(begin, end), rest >= 0, there, rest)
 			if err != nil {
 				return nil, err
@@ -148,13 +151,14 @@ func (e *postgresPartitions) create(p *partitioner, width Width, from, to time.T
 		}
 	}
 	if rest < 0 {
-		name := e.name + "_default"
+		name := freeName(e.name+"_default", taken)
 		if err := checkName(name, postgresNameLength); err != nil {
 			return nil, err
 		}
 		steps = append(steps, PartitionStep{
 			Comment: "the partition of all other rows",
 			Names:   []string{name},
+			parts:   []idPartition{{name: name, lo: math.MinInt64, hi: math.MaxInt64, rest: true}},
 			SQL:     []string{fmt.Sprintf("CREATE TABLE %s PARTITION OF %s DEFAULT", e.inSchema(p, name), p.quote(p.table))},
 		})
 	}
@@ -173,15 +177,11 @@ func (e *postgresPartitions) createOne(p *partitioner, part idPartition, span st
 		to = "MAXVALUE"
 	}
 	bounds := fmt.Sprintf("FOR VALUES FROM (%d) TO (%s)", part.lo, to)
-	step := PartitionStep{Comment: span, Names: []string{part.name}}
+	step := PartitionStep{Comment: span, Names: []string{part.name}, parts: []idPartition{part}}
 	moves := false
 	if hasRest {
-		caught := there[rest].name
-		if !strings.Contains(caught, ".") {
-			caught = e.schema + "." + caught
-		}
 		var err error
-		if moves, err = p.exists(caught, part.lo, part.hi); err != nil {
+		if moves, err = p.exists(p.db, e.qualified(there[rest].name), part.lo, part.hi); err != nil {
 			return step, err
 		}
 	}
@@ -190,14 +190,97 @@ func (e *postgresPartitions) createOne(p *partitioner, part idPartition, span st
 		return step, nil
 	}
 	column, caught := p.quote(p.column), e.inSchema(p, there[rest].name)
+	if err := e.quiet(p.db, caught); err != nil {
+		return step, err
+	}
+	columns, err := e.columns(p)
+	if err != nil {
+		return step, err
+	}
+	step.from = caught
 	step.Comment += ", with its rows from the default partition"
 	step.SQL = []string{
-		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS)", name, table),
-		fmt.Sprintf("WITH moved AS (DELETE FROM %s WHERE %s >= %d AND %s < %d RETURNING *) INSERT INTO %s SELECT * FROM moved",
-			caught, column, part.lo, column, part.hi, name),
+		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED)", name, table),
+		fmt.Sprintf("WITH moved AS (DELETE FROM %s WHERE %s >= %d AND %s < %d RETURNING %s) INSERT INTO %s (%s) SELECT %s FROM moved",
+			caught, column, part.lo, column, part.hi, columns, name, columns, columns),
 		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s %s", table, name, bounds),
 	}
 	return step, nil
+}
+
+// columns lists what moves of a row: a partition may have the table's columns
+// in another order, and those that are generated are computed anew.
+func (e *postgresPartitions) columns(p *partitioner) (string, error) {
+	var names []string
+	const query = "SELECT attname FROM pg_attribute WHERE attrelid = ? AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum"
+	if err := p.db.Raw(query, e.oid).Scan(&names).Error; err != nil {
+		return "", err
+	}
+	for i, name := range names {
+		names[i] = `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+	}
+	return strings.Join(names, ", "), nil
+}
+
+// quiet refuses to move rows out of a partition, quoted, whose foreign keys or
+// triggers would take that for a deletion.
+func (e *postgresPartitions) quiet(db *gorm.DB, caught string) error {
+	var fired []string
+	const query = `SELECT DISTINCT CASE WHEN k.contype = 'f' THEN 'the foreign key ' || coalesce(r.conname, k.conname) || ' of ' || k.conrelid::regclass ELSE 'the trigger ' || t.tgname END
+FROM pg_trigger t LEFT JOIN pg_constraint k ON k.oid = t.tgconstraint LEFT JOIN pg_constraint r ON r.oid = k.conparentid
+WHERE t.tgrelid IN (SELECT relid FROM pg_partition_tree(to_regclass(?))) AND t.tgtype & 8 <> 0
+	AND t.tgenabled IN ('A', CASE current_setting('session_replication_role') WHEN 'replica' THEN 'R' ELSE 'O' END)
+ORDER BY 1`
+	if err := db.Raw(query, caught).Scan(&fired).Error; err != nil {
+		return err
+	}
+	if len(fired) > 0 {
+		return fmt.Errorf("%w: rows of a new partition are in the default partition %s, and to move them deletes them there, which fires %s; drop that, apply a plan, and create it again",
+			ErrPartition, caught, strings.Join(fired, " and "))
+	}
+	return nil
+}
+
+// same compares both bounds.
+func (*postgresPartitions) same(a, b idPartition) bool { return a == b }
+
+// guarded locks what a step is about, and looks at it again. Each statement of
+// the transaction sees what was committed before it.
+func (e *postgresPartitions) guarded(p *partitioner, tx *gorm.DB, step PartitionStep, run func() error) error {
+	switch {
+	case step.Drop:
+		// In the order of an insert: the table first. Both locks are those that
+		// the step takes anyway.
+		locks := []string{"ONLY " + p.quote(p.table)}
+		for _, name := range step.Names {
+			locks = append(locks, e.inSchema(p, name))
+		}
+		for _, table := range locks {
+			if err := tx.Exec("LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE").Error; err != nil {
+				return fmt.Errorf("gormflake: partitions: %s: %w", step.Comment, err)
+			}
+		}
+		if err := p.stillOld(tx, step, e.qualified); err != nil {
+			return err
+		}
+	case step.from != "":
+		// No trigger or foreign key can be added beside this lock, and the
+		// partition can't be detached.
+		if err := tx.Exec("LOCK TABLE " + step.from + " IN ROW EXCLUSIVE MODE").Error; err != nil {
+			return fmt.Errorf("gormflake: partitions: %s: %w", step.Comment, err)
+		}
+		there, err := e.list(tx)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(there, func(part idPartition) bool { return part.rest && e.inSchema(p, part.name) == step.from }) {
+			return fmt.Errorf("%w: %s is no longer the default partition, whose rows were to move; plan again", ErrPartition, step.from)
+		}
+		if err := e.quiet(tx, step.from); err != nil {
+			return err
+		}
+	}
+	return run()
 }
 
 func (e *postgresPartitions) drop(p *partitioner, end ID) ([]PartitionStep, error) {
@@ -210,7 +293,7 @@ func (e *postgresPartitions) drop(p *partitioner, end ID) ([]PartitionStep, erro
 		if part.rest || part.hi > end || part.hi == math.MaxInt64 {
 			continue
 		}
-		legacy, err := p.holdsLegacy(e.qualified(part.name), part)
+		legacy, err := p.holdsLegacy(p.db, e.qualified(part.name), part)
 		if err != nil {
 			return nil, err
 		}
@@ -221,6 +304,7 @@ func (e *postgresPartitions) drop(p *partitioner, end ID) ([]PartitionStep, erro
 		steps = append(steps, PartitionStep{
 			Comment: p.until(part),
 			Names:   []string{part.name},
+			parts:   []idPartition{part},
 			Drop:    true,
 			SQL:     []string{fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", p.quote(p.table), name), "DROP TABLE " + name},
 		})
@@ -243,7 +327,7 @@ func (*postgresPartitions) locked(db *gorm.DB, table string, run func(*gorm.DB) 
 			return err
 		}
 		return run(tx)
-	})
+	}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 }
 
 // uncovered returns what the partitions leave free of a range, in order.
@@ -272,12 +356,12 @@ func checkName(name string, most int) error {
 }
 
 // holdsLegacy reports whether a partition holds ids of AUTO_INCREMENT days.
-func (p *partitioner) holdsLegacy(table string, part idPartition) (bool, error) {
+func (p *partitioner) holdsLegacy(db *gorm.DB, table string, part idPartition) (bool, error) {
 	end := legacyEnd(p.source.layout)
 	if part.lo >= end {
 		return false, nil
 	}
-	return p.exists(table, part.lo, min(part.hi, end))
+	return p.exists(db, table, part.lo, min(part.hi, end))
 }
 
 // until describes a partition that is dropped.
