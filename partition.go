@@ -117,9 +117,9 @@ func PlanPartitions(ctx context.Context, db *gorm.DB, model any, opts PartitionO
 // only rows made before t: retention that costs no row-by-row deletion. The
 // partition that catches the rest stays, and so does one that holds rows
 // numbered by AUTO_INCREMENT, whose age nobody knows. Apply looks again before
-// it drops, and returns ErrPartition if either has changed since. Errors are
-// those of PlanPartitions; a time that has not passed is ErrPartition, a zero
-// time ErrWindow.
+// it drops, and returns ErrPartition if it finds such rows, or other bounds.
+// Errors are those of PlanPartitions; a time that has not passed is
+// ErrPartition, a zero time ErrWindow.
 func PlanDropBefore(ctx context.Context, db *gorm.DB, model any, t time.Time, layout ...generator.Layout) (*PartitionPlan, error) {
 	var of generator.Layout
 	if len(layout) > 0 {

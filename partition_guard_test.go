@@ -145,14 +145,7 @@ func TestMoveNamesColumns(t *testing.T) {
 // TestDropLooksAgain: rows without an age that came after the plan stay.
 func TestDropLooksAgain(t *testing.T) {
 	partitioned(t, func(t *testing.T, db *gorm.DB) {
-		statements := []string{
-			"CREATE TABLE readings_low PARTITION OF readings FOR VALUES FROM (0) TO (1235017845964800000)",
-			"CREATE TABLE readings_default PARTITION OF readings DEFAULT",
-		}
-		if db.Name() == "mysql" {
-			statements = []string{"ALTER TABLE readings PARTITION BY RANGE (id) (PARTITION low VALUES LESS THAN (1235017845964800000), PARTITION p_max VALUES LESS THAN MAXVALUE)"}
-		}
-		executed(t, db, statements...)
+		executed(t, db, lowPartition(db)...)
 		plan, err := PlanDropBefore(t.Context(), db, &reading{}, day(4))
 		if err != nil || plan.Empty() {
 			t.Fatalf("%v, %v; want a plan to drop", plan, err)
@@ -170,6 +163,54 @@ func TestDropLooksAgain(t *testing.T) {
 		applied(t, plan, nil)
 		checkReadings(t, db, []reading{})
 	})
+}
+
+// TestDropWaits: the row of a transaction that is under way is met.
+func TestDropWaits(t *testing.T) {
+	partitioned(t, func(t *testing.T, db *gorm.DB) {
+		executed(t, db, lowPartition(db)...)
+		plan, err := PlanDropBefore(t.Context(), db, &reading{}, day(4))
+		if err != nil || plan.Empty() {
+			t.Fatalf("%v, %v; want a plan to drop", plan, err)
+		}
+		waits := "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+		if db.Name() == "mysql" {
+			waits = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND STATE LIKE 'Waiting for table metadata lock%'"
+		}
+		rows := []reading{{ID: 5, Value: 5}}
+		done := make(chan error, 1)
+		err = db.Transaction(func(tx *gorm.DB) error {
+			if err := tx.Create(&rows).Error; err != nil {
+				return err
+			}
+			go func() { done <- plan.Apply(t.Context()) }()
+			for n := 0; n == 0; {
+				if err := db.Raw(waits).Scan(&n).Error; err != nil {
+					return err
+				}
+				if len(done) > 0 {
+					return errors.New("did not wait for the transaction")
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkPartitionError(t, <-done, "low holds rows numbered by AUTO_INCREMENT")
+		checkReadings(t, db, rows)
+	})
+}
+
+// lowPartition returns what partitions the table of readings, with one of low ids.
+func lowPartition(db *gorm.DB) []string {
+	if db.Name() == "mysql" {
+		return []string{"ALTER TABLE readings PARTITION BY RANGE (id) (PARTITION low VALUES LESS THAN (1235017845964800000), PARTITION p_max VALUES LESS THAN MAXVALUE)"}
+	}
+	return []string{
+		"CREATE TABLE readings_low PARTITION OF readings FOR VALUES FROM (0) TO (1235017845964800000)",
+		"CREATE TABLE readings_default PARTITION OF readings DEFAULT",
+	}
 }
 
 // TestDropOfOtherBounds: a partition of a plan's name that holds young rows by
