@@ -1,6 +1,7 @@
 package gormflake
 
 import (
+	"database/sql"
 	"errors"
 	"strings"
 	"testing"
@@ -162,6 +163,27 @@ func TestDropLooksAgain(t *testing.T) {
 		}
 		applied(t, plan, nil)
 		checkReadings(t, db, []reading{})
+	})
+}
+
+// TestDropSeesTheLatest: a transaction that sees the table as it was before the
+// plan can't tell what a partition holds by now.
+func TestDropSeesTheLatest(t *testing.T) {
+	partitionedPostgres(t, "id bigint PRIMARY KEY, value bigint", func(t *testing.T, db *gorm.DB) {
+		executed(t, db, "CREATE TABLE readings_old PARTITION OF readings FOR VALUES FROM (0) TO (100000000000000)")
+		err := db.Transaction(func(tx *gorm.DB) error {
+			plan, err := PlanDropBefore(t.Context(), tx, &reading{}, day(1))
+			if err != nil {
+				return err
+			}
+			executed(t, db, "INSERT INTO readings VALUES (5, 5)")
+			return plan.Apply(t.Context())
+		}, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+		checkPartitionError(t, err, "READ COMMITTED")
+		var rows int64
+		if err := db.Table("readings").Count(&rows).Error; err != nil || rows != 1 {
+			t.Errorf("%d rows are left, %v; want the one that was inserted", rows, err)
+		}
 	})
 }
 

@@ -247,6 +247,16 @@ func (*postgresPartitions) same(a, b idPartition) bool { return a == b }
 // guarded locks what a step is about, and looks at it again. Each statement of
 // the transaction sees what was committed before it.
 func (e *postgresPartitions) guarded(p *partitioner, tx *gorm.DB, step PartitionStep, run func() error) error {
+	if step.Drop || step.from != "" { // a caller's transaction may be older than what it has to see
+		var isolation string
+		if err := tx.Raw("SHOW transaction_isolation").Scan(&isolation).Error; err != nil {
+			return err
+		}
+		if isolation != "read committed" {
+			return fmt.Errorf("%w: want a transaction at READ COMMITTED, which sees what others have inserted since the plan was made, got one at %s; apply the plan outside of it",
+				ErrPartition, strings.ToUpper(isolation))
+		}
+	}
 	switch {
 	case step.Drop:
 		// In the order of an insert: the table first. Both locks are those that

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -160,10 +161,34 @@ func refuseCut(stmt *gorm.Statement) error {
 	if expr := stmt.TableExpr; expr != nil && (len(expr.Vars) > 0 || aliased(expr.SQL)) {
 		return fmt.Errorf("%w: want the name of a table, met %q, whose alias not every DELETE takes; leave out the alias", ErrRetention, expr.SQL)
 	}
+	if where, _ := stmt.Clauses["WHERE"].Expression.(clause.Where); hasVicinity(where.Exprs) {
+		return fmt.Errorf("%w: want conditions, met Around, whose rows are others in each batch; select their ids first, and delete by those", ErrRetention)
+	}
 	if name := shaped(stmt); name != "" {
 		return fmt.Errorf("%w: the rows go oldest first and in batches; leave out %s", ErrRetention, name)
 	}
 	return nil
+}
+
+// hasVicinity reports whether Around is among conditions, in a group or Not too.
+func hasVicinity(conditions []clause.Expression) bool {
+	return slices.ContainsFunc(conditions, func(condition clause.Expression) bool {
+		switch c := condition.(type) {
+		case Vicinity:
+			return true
+		case clause.Where:
+			return hasVicinity(c.Exprs)
+		case clause.AndConditions:
+			return hasVicinity(c.Exprs)
+		case clause.OrConditions:
+			return hasVicinity(c.Exprs)
+		case clause.NotConditions:
+			return hasVicinity(c.Exprs)
+		case group:
+			return hasVicinity(c)
+		}
+		return false
+	})
 }
 
 // aliased reports whether a table expression is more than a name, by a space

@@ -404,6 +404,8 @@ func TestRetentionErrors(t *testing.T) {
 			return db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Joins("JOIN measurements m ON m.id = events.id") })
 		}), &event{}, day(1), RetentionOptions{}), ErrRetention, "join"},
 		"a grouping":         {del(db.Group("kind"), &event{}, day(1), RetentionOptions{}), ErrRetention, "grouping"},
+		"a vicinity":         {del(db.Where(Around(50, 2)), &event{}, day(1), RetentionOptions{}), ErrRetention, "Around"},
+		"a grouped vicinity": {del(db.Where(db.Where(Around(50, 2)).Or("kind = 'a'")), &event{}, day(1), RetentionOptions{}), ErrRetention, "Around"},
 		"an order":           {del(db.Order("kind"), &event{}, day(1), RetentionOptions{}), ErrRetention, "ORDER BY"},
 		"another model":      {del(db.Model(&measurement{}), &event{}, day(1), RetentionOptions{}), ErrRetention, "leave out Model"},
 		"a scope's model":    {del(db.Scopes(func(db *gorm.DB) *gorm.DB { return db.Model(&measurement{}) }), &event{}, day(1), RetentionOptions{}), ErrRetention, "leave out Model"},

@@ -3,6 +3,7 @@ package generator
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -37,9 +38,12 @@ func (ID) QueryClauses(field *schema.Field) []clause.Interface {
 		if !ok {
 			return set(ctx, row, v)
 		}
-		if read != nil && *read != nil { // as for an int64, NULL leaves the field alone
+		switch {
+		case read != nil && *read != nil:
 			field.ReflectValueOf(ctx, row).SetInt(int64(**read))
-		}
+		case !slices.ContainsFunc(field.StructField.Index, func(i int) bool { return i < 0 }):
+			field.ReflectValueOf(ctx, row).SetInt(0)
+		} // NULL makes no embedded struct that is not there
 		return nil
 	}
 	return nil
