@@ -106,10 +106,7 @@ WHERE i.inhparent = ? ORDER BY c.relname`
 
 // inSchema names a partition within the table's schema.
 func (e *postgresPartitions) inSchema(p *partitioner, name string) string {
-	if strings.Contains(name, ".") {
-		return p.quote(name)
-	}
-	return p.quote(e.schema + "." + name)
+	return p.quote(e.qualified(name))
 }
 
 func (e *postgresPartitions) create(p *partitioner, width Width, from, to time.Time) ([]PartitionStep, error) {

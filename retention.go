@@ -184,8 +184,6 @@ func hasVicinity(conditions []clause.Expression) bool {
 			return hasVicinity(c.Exprs)
 		case clause.NotConditions:
 			return hasVicinity(c.Exprs)
-		case group:
-			return hasVicinity(c)
 		}
 		return false
 	})
